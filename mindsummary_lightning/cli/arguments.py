@@ -1,4 +1,4 @@
-"""Makes the parser and the help of a subcommand from its ``ARGUMENTS``."""
+"""Makes a subcommand's parser and help from its constant ``ARGUMENTS``."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ Argument: TypeAlias = "tuple[tuple[str, ...], dict[str, Any]]"
 
 
 def argument(*names: str, **options: Any) -> Argument:
-    """Describe an argument as :meth:`argparse.ArgumentParser.add_argument` takes it."""
+    """Describe an argument for :meth:`argparse.ArgumentParser.add_argument`."""
     return names, options
 
 
 def flag(name: str, text: str) -> Argument:
-    """Describe an option without a value."""
+    """Describe an option that takes no value."""
     return argument(name, action="store_true", help=text)
 
 
 def positive(text: str) -> int:
-    """Parse a whole number of at least 1, as ``type=`` of an argument."""
+    """Parse a whole number of at least 1; for ``type=`` of an argument."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, not {text!r}")
     return int(text)
@@ -60,7 +60,7 @@ _DEBUG = "show the traceback of an error instead of one line"
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose errors suggest the closest option.
+    """A parser that suggests the closest option after a wrong option.
 
     For a superfluous word, the error lists the arguments of the subcommand.
     """
@@ -86,7 +86,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def parsed(words: Sequence[str]) -> argparse.Namespace:
-    """Parse the words after ``mindsummary``.
+    """Parse the words that follow ``mindsummary`` on the command line.
 
     The result has the subcommand's arguments, and the attributes ``verb`` and ``debug``.
 
@@ -118,7 +118,7 @@ def parsed(words: Sequence[str]) -> argparse.Namespace:
 
 
 def _top_parser() -> _Parser:
-    """Make the parser of the words before the subcommand."""
+    """Make the parser for the options that precede the subcommand."""
     codes = (
         "Exit codes: 0 all is well; 1 something is damaged, missing or could not be done; "
         "2 wrong command line. `mindsummary VERB --help` has examples."
@@ -135,7 +135,7 @@ def _top_parser() -> _Parser:
 
 
 def _without_local_schemes(value: Any) -> Any:
-    """Replace ``file:///path`` by the path, in the value of an argument or in a list."""
+    """Replace ``file:///path`` with the path, in one value or in a list of values."""
     if isinstance(value, list):
         return [_without_local_schemes(item) for item in value]
     if not isinstance(value, str) or ":/" not in value:
@@ -151,7 +151,7 @@ def _wrapped(text: str, indent: str, first: str = "") -> str:
 
 
 def _overview() -> str:
-    """List the subcommands in groups, with the first sentence of every description."""
+    """List the subcommands and their short descriptions, in groups."""
     lines = []
     for group, names in GROUPS.items():
         lines.append(f"{group}:")
@@ -162,7 +162,7 @@ def _overview() -> str:
 
 
 def _texts(verb: str) -> dict[str, str]:
-    """Return the description of a subcommand, its examples and its page."""
+    """Return the help texts of a subcommand: description, examples and page."""
     *examples, page = MORE[verb]
     lines = "\n".join(f"  mindsummary {example}" for example in examples)
     return {

@@ -51,7 +51,7 @@ _PICTURES = (".png", ".svg", ".pdf")
 
 
 def run(arguments: argparse.Namespace) -> Answer:
-    """Show a table of the landscapes; exit 1 if there is no landscape."""
+    """Print a table of the landscapes; exit 1 if there is no landscape."""
     if arguments.plot is not None:  # before hours of work
         if importlib.util.find_spec("matplotlib") is None:
             raise missing_packages("--plot", "matplotlib")
@@ -118,7 +118,7 @@ def _computed(arguments: argparse.Namespace) -> list[tuple[str, LossLandscape]]:
 
 
 def callback_from_reference(reference: str) -> CallbackFn:
-    """Import the function ``"package.module:function"`` as a ``callback_fn``.
+    """Import the ``callback_fn`` that is named ``"package.module:function"``.
 
     Raises:
         UsageError: the text does not have that form, or does not name a callable.

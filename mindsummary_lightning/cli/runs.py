@@ -1,4 +1,4 @@
-"""Finds the runs that a command line names."""
+"""Finds the runs in the directories that a command line names."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _T = TypeVar("_T")
 
 
 def runs_in(directories: Sequence[str]) -> list[str]:
-    """Find the runs in some directories, such as a shell's ``runs/*``.
+    """Find the runs in several directories, such as ``runs/*`` from a shell.
 
     Of several directories, some may hold no run.
 
@@ -44,7 +44,7 @@ def runs_in(directories: Sequence[str]) -> list[str]:
 
 
 def links_note(directories: Sequence[str]) -> str:
-    """Describe the links that were not followed, for a line about missing runs.
+    """Describe links that were not followed, for a message about missing runs.
 
     The text is empty if there are none.
     """
@@ -59,7 +59,7 @@ def links_note(directories: Sequence[str]) -> str:
 def found_in(
     what: str, runs: Sequence[str], search: Callable[[str, Callable[[int], Any]], Iterable[_T]]
 ) -> tuple[list[_T], list[OSError]]:
-    """Search the runs, showing a progress bar.
+    """Search all runs with a function, and show a progress bar.
 
     The result has the findings, and the errors of the runs that cannot be read.
     """
@@ -75,7 +75,7 @@ def found_in(
 
 
 def one_run(directory: str) -> str:
-    """Find the only run in a directory.
+    """Find the run that a directory is, or the only run in the directory.
 
     Raises:
         OSError: as :func:`runs_in`.

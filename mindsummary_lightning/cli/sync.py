@@ -38,7 +38,7 @@ ARGUMENTS = (
 
 
 def run(arguments: argparse.Namespace) -> Answer:
-    """Copy once, or until the runs have ended or a signal arrives.
+    """Copy runs once, or with ``--follow`` until they have ended or a signal arrives.
 
     The exit code is 1 if a file is missing in the destination at the end.
     """
@@ -66,7 +66,7 @@ def run(arguments: argparse.Namespace) -> Answer:
 
 
 def _stores(arguments: argparse.Namespace) -> tuple[Store, Store]:
-    """Open source and destination.
+    """Open the source and the destination of the copies.
 
     Raises:
         UsageError: the arguments contradict each other, or the destination is in the source.
@@ -85,7 +85,7 @@ def _stores(arguments: argparse.Namespace) -> tuple[Store, Store]:
 
 
 def _problems(copies: RunCopies, arguments: argparse.Namespace) -> list[str]:
-    """Describe the files that could not be copied, without secrets of addresses."""
+    """Describe the files that could not be copied, without secrets in addresses."""
     problems = set()
     for name, error in copies.problems.items():
         line = f"{name}: {error_line(error)}"
@@ -95,7 +95,7 @@ def _problems(copies: RunCopies, arguments: argparse.Namespace) -> list[str]:
 
 @contextlib.contextmanager
 def _ending_signals(is_followed: bool) -> Iterator[list[int]]:
-    """Return a context that collects signals to stop after a last round.
+    """Return a context that collects signals, so that one last round can follow.
 
     These are SIGTERM and, with ``--follow``, the first Ctrl-C. The second Ctrl-C ends the command
     at once.
@@ -130,7 +130,7 @@ def _lack(source: Store) -> str:
 
 
 def rounds(copies: RunCopies, every_s: float | None, signals: Sequence[int]) -> Iterator[None]:
-    """Copy in rounds, until all ended runs are copied or a signal arrives.
+    """Copy again and again until all runs have ended or a signal arrives.
 
     ``every_s`` is the time from round to round; ``None`` makes a single round.
     """
@@ -145,7 +145,7 @@ def rounds(copies: RunCopies, every_s: float | None, signals: Sequence[int]) -> 
 
 
 def _wait_until(end: float, signals: Sequence[int]) -> None:
-    """Sleep until a monotonic time; a signal ends the sleep within half a second."""
+    """Sleep until a time of the monotonic clock; a signal ends the sleep early."""
     while not signals:
         rest = end - time.monotonic()
         if rest <= 0:

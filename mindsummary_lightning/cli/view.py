@@ -50,7 +50,7 @@ _FEW_RUNS = 20  # lineage of more is read ahead
 
 
 def run(arguments: argparse.Namespace) -> Answer:
-    """Serve until interrupted."""
+    """Serve the pages of the viewer until interrupted."""
     if not os.path.isdir(local_path("DIR", arguments.directory)):
         raise NotADirectoryError(f"{arguments.directory} is not a directory")
     if arguments.port is not None and not 0 <= arguments.port <= 65535:
@@ -105,7 +105,7 @@ def _is_run(directory: str) -> bool:
 
 
 def _say_pages(directory: str, number: int, pages: Sequence[tuple[str, str]]) -> None:
-    """Print the addresses of the pages; ``number`` counts the runs in the directory."""
+    """Print the addresses of the pages; ``number`` is the number of runs."""
     if not number:
         from mindsummary_lightning.cli.runs import links_note
 

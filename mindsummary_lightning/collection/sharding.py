@@ -19,7 +19,7 @@ def is_sharded(tensor: torch.Tensor) -> bool:
 
 
 def is_flattened(parameter: torch.Tensor) -> bool:
-    """Tell whether FSDP1 has moved a parameter into one of its flat parameters.
+    """Tell whether FSDP1 has moved a parameter into a flat parameter.
 
     It looks whole, and holds this rank's part at most.
 

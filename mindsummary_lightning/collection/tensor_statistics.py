@@ -75,7 +75,7 @@ def unseen() -> Iterator[None]:
 
 
 class TensorReducer:
-    """Computes statistics of the plain tensors of a step, one after the other."""
+    """Computes the statistics of plain tensors, tensor by tensor."""
 
     def __init__(self) -> None:
         self._fractions: dict[torch.device, torch.Tensor] = {}

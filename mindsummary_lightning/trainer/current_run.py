@@ -84,7 +84,7 @@ _NO_CALL = _Begun(_no_trainer, TrainerCall.TUNING, Holds.OTHERS)
 
 @dataclass(frozen=True)
 class _Outer:
-    """A Trainer's call that waits while another call, made in one of its hooks, runs."""
+    """A Trainer's call that waits while a second call, made by its hook, runs."""
 
     begun: _Begun
     version: RunVersion

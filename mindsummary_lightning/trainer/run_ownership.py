@@ -132,7 +132,7 @@ def begin_fit(trainer: Any, directory: str) -> None:
 
 
 def contents(directory: str, has_own_values: bool) -> Holds:
-    """Return what a directory contains, as a column of the table.
+    """Return the kind of content of a directory, as a column of the table.
 
     ``has_own_values``: the caller has recorded there.
     """

@@ -115,7 +115,7 @@ def has_read_all(trainer: Any) -> bool:
 
 
 def reads_in_turn(trainer: Any) -> bool:
-    """Tell whether the evaluation reads its loaders one after the other.
+    """Tell whether the evaluation reads its loaders in sequence.
 
     Only a ``CombinedLoader`` may read them at the same time.
 
