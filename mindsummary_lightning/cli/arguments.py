@@ -80,9 +80,9 @@ class _Parser(argparse.ArgumentParser):
         for word in unknown:
             if word.startswith("-"):
                 option = word.partition("=")[0]
-                self.error(f"no option {option}{closest(option, known)}")
+                self.error(f"there is no option {option}{closest(option, known)}")
         arguments = " ".join(taken) or "no argument"
-        self.error(f"expected {arguments}; found {' '.join(unknown)} in addition")
+        self.error(f"expected {arguments}, but got the additional words: {' '.join(unknown)}")
 
 
 def parsed(words: Sequence[str]) -> argparse.Namespace:
@@ -103,7 +103,10 @@ def parsed(words: Sequence[str]) -> argparse.Namespace:
         top.refuse(unknown)
     verb, *rest = words[len(before_verb) :] or [""]
     if verb not in VERBS:
-        top.error(f"no subcommand {verb!r}{closest(verb, VERBS)}; `mindsummary --help` lists them")
+        top.error(
+            f"there is no subcommand {verb!r}{closest(verb, VERBS)}; "
+            "`mindsummary --help` lists all subcommands"
+        )
     is_help = {"-h", "--help"}.intersection(rest)
     parser = _Parser(f"mindsummary {verb}", **(_texts(verb) if is_help else {}))
     for names, options in verb_module(verb).ARGUMENTS:

@@ -112,7 +112,7 @@ def _say_none_found(arguments: argparse.Namespace, number: int) -> None:
         lack = "meets the conditions" if arguments.where else "has lineage that can be read"
         say(f"none of {counted(number, 'run')} {lack}", sys.stderr)
     else:
-        say(f"no run with lineage in {arguments.directory} or below it", sys.stderr)
+        say(f"no run in {arguments.directory} or its subdirectories has lineage", sys.stderr)
 
 
 def _query(
@@ -166,8 +166,8 @@ def _say_what_is_last(query: Query, asked: str) -> None:
     for field in query.fields:
         if field.startswith("last:") and field not in asked:
             tag = field.removeprefix("last:")
-            extremes = f"min:{tag} and max:{tag} are its least and greatest"
-            say(f"{tag} is a scalar: its last value is taken; {extremes}", sys.stderr)
+            extremes = f"For its least or greatest value, write min:{tag} or max:{tag}"
+            say(f"{tag} is a scalar, so its last value is used. {extremes}", sys.stderr)
 
 
 def _parsed(arguments: argparse.Namespace, directory: str, fields: Collection[str]) -> Query:
@@ -195,8 +195,8 @@ def _refuse_repetition(conditions: Conditions) -> None:
         if compared in seen and condition.operator != "!=":
             text = f"{condition.field}{condition.operator}{condition.text}"
             raise UsageError(
-                f"--where {text!r}: a second --where compares {condition.field} in the same way; "
-                "give one of them"
+                f"--where {text!r} compares {condition.field} in the same way as an earlier --where. "
+                "Give only one of the two"
             )
         seen.add(compared)
 
@@ -207,7 +207,7 @@ def _unrecorded(fields: Iterable[str], known: Collection[str]) -> list[str]:
     for field in dict.fromkeys(fields):
         is_lineage = field not in _ALWAYS and not SCALAR.fullmatch(field)
         if is_lineage and field not in known:
-            problems.append(f"no run has {field}{closest(field, known)}")
+            problems.append(f"no run has the field {field}{closest(field, known)}")
     return problems
 
 

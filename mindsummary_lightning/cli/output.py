@@ -209,7 +209,8 @@ def redraw(lines_of: Callable[[], Iterable[str]], is_json: bool, every_s: float 
     """
     if is_json or not sys.stdout.isatty():
         raise UsageError(
-            "--follow needs a terminal and excludes --json. Run the command again instead"
+            "--follow needs a terminal, and cannot be combined with --json. Without --follow, run "
+            "the command each time you need a new answer"
         )
     drawn, size = 0, shutil.get_terminal_size()
     try:

@@ -37,7 +37,7 @@ def runs_in(directories: Sequence[str]) -> list[str]:
     for folder in folders:
         runs += find_run_directories(folder)
     if not runs:
-        lack = "neither it nor a directory below it contains a summary or lineage file"
+        lack = "neither this directory nor a directory in it contains a summary or lineage file"
         named = f"no run in {listed(directories, 5)}{'' if directories[1:] else f': {lack}'}"
         raise FileNotFoundError(named + links_note(folders))
     return list(dict.fromkeys(runs))
@@ -53,7 +53,7 @@ def links_note(directories: Sequence[str]) -> str:
         return ""
     example = os.path.join(directories[0], "*")
     links = counted(number, "link")
-    return f"; links are not followed, and it has {links}: name them, as in {example}"
+    return f"; symbolic links are not followed, and there are {links}. Give their paths: {example}"
 
 
 def found_in(

@@ -74,12 +74,15 @@ def _stores(arguments: argparse.Namespace) -> tuple[Store, Store]:
     if not arguments.every > 0:
         raise UsageError("--every must be greater than 0 seconds")
     if arguments.verify and arguments.follow:
-        raise UsageError("--verify works only once. Give it without --follow")
+        raise UsageError(
+            "--verify cannot be combined with --follow. Give only one of the two options"
+        )
     source, destination = Store(arguments.source), Store(arguments.destination)
     is_same_store = type(source.files) is type(destination.files)
     if is_same_store and f"{destination.root}/".startswith(f"{source.root}/"):
         raise UsageError(
-            f"{destination.name} is in {source.name}: the copies would be copied again"
+            f"the destination must be outside of the source {source.name}, got {destination.name}. "
+            "Otherwise the copies would be copied again"
         )
     return source, destination
 

@@ -103,7 +103,10 @@ class OperatorBuffer:
             self._values[key] = _copied(value)
         except (MemoryError, RuntimeError) as error:  # a device without memory
             self._warnings.warn(
-                ("copy", key), "%s %r is not recorded: it cannot be copied: %s", *key, error
+                ("copy", key),
+                "%s %r is not recorded, because its value cannot be copied: %s",
+                *key,
+                error,
             )
 
     def take(self) -> list[tuple[str, str, Any]]:
@@ -176,8 +179,8 @@ def put(plugin: str, name: str, value: Any, in_backward: bool = False) -> None:
             buffer.put(plugin, name, value, in_backward)
         else:
             text = (
-                "%s %r is not recorded: it was given in a process that was forked from the one "
-                "that records"
+                "%s %r is not recorded: it was given in a process that was forked from the "
+                "recording process"
             )
             _warnings.warn("forked", text, plugin, name, level=logging.DEBUG)
 
@@ -197,9 +200,9 @@ def _owners(plugin: str, name: str, in_backward: bool) -> Sequence[OperatorBuffe
         return buffers
     _warnings.warn(
         "unknown",
-        "%s %r is not recorded: it is unknown which training the summary operators belong to that "
-        "are called in the thread %r. Call them in the thread that trains, or in its context: "
-        "contextvars.copy_context().run",
+        "%s %r is not recorded, because the thread %r called the summary operator, and it is "
+        "unknown to which training this thread belongs. Call summary operators in the thread that "
+        "trains, or in its context: contextvars.copy_context().run",
         *(plugin, name, thread.name),
     )
     return ()

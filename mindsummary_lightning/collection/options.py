@@ -99,7 +99,9 @@ def _check_keys(data: Any) -> None:
     if unknown:
         near = closest(str(unknown[0]), _KNOWN)
         known = ", ".join(_KNOWN)
-        raise ValueError(f"collect_specified_data knows no {unknown[0]!r}{near}; it knows {known}")
+        raise ValueError(
+            f"collect_specified_data has no key {unknown[0]!r}{near}; its keys are {known}"
+        )
 
 
 def checked_gradients(collect_gradients: Any) -> str | bool | None:
@@ -281,7 +283,7 @@ def hyper_config() -> dict[str, CustomValue]:
         return {}
     if len(text) > _MAX_HYPER_CONFIG:
         _LOG.warning(
-            "%s is ignored: it has %d characters, more than %d",
+            "%s is ignored: it has %d characters, but at most %d are allowed",
             _HYPER_CONFIG,
             len(text),
             _MAX_HYPER_CONFIG,

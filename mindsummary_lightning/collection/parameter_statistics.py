@@ -295,8 +295,9 @@ class ParameterStatistics:
     ) -> None:
         self._has_warned = True
         _LOG.warning(
-            "step %d: the %s of %s is not finite, the first such value of this run. %d of %d "
-            "parameters are affected, the loss is %s. See the steps before: mindsummary show RUN",
+            "step %d: the %s of %s is the first of this run that is not finite. At this step %d of "
+            "%d parameters are affected, and the loss is %s. To see the steps before, run: "
+            "mindsummary show RUN",
             *(
                 step,
                 first[1],

@@ -276,7 +276,8 @@ class StepCollector:
         else:
             self._report_absent(
                 "collect_input_data",
-                "input_data/auto is not recorded: the batch holds no (N, 1 or 3, H, W) tensor",
+                "input_data/auto is not recorded: the batch holds no image tensor, of shape "
+                "(N, 1, H, W) or (N, 3, H, W)",
             )
 
     def _add_state(self, values: StepValues) -> None:
@@ -350,8 +351,8 @@ class StepCollector:
             )
             self._warn(
                 option,
-                "%s %r matches no parameter of an optimizer, so none is recorded; "
-                "the closest names are %s",
+                "%s %r matches no parameter of an optimizer, so no parameter is recorded. The "
+                "closest parameter names are %s",
                 *(option, pattern, ", ".join(closest)),
             )
         whole = [each for each in selected if not is_flattened(each.parameter)]

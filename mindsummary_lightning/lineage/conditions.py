@@ -184,7 +184,7 @@ def known_field(name: object, place: str, others: Sequence[str] = (), hint: str 
         f"min:{name} or max:{name} for a scalar, or one of {', '.join(known)}"
     )
     raise LineageSearchConditionParamError(
-        f"{place}: no field {name!r}{hint or closest(name, known) or all_fields}"
+        f"{place}: there is no field {name!r}{hint or closest(name, known) or all_fields}"
     )
 
 
@@ -265,7 +265,7 @@ def _ordering(condition: Mapping[str, Any]) -> Ordering | None:
     if "sorted_name" not in condition:
         if "sorted_type" in condition:
             raise LineageSearchConditionParamError(
-                "sorted_type needs a sorted_name: the field to sort by"
+                "sorted_type needs sorted_name. Give the field to sort by as sorted_name"
             )
         return None
     return ordering_by(

@@ -207,7 +207,7 @@ class FollowedFile:
                 self._damages += 1
                 self._warnings.warn(
                     "damage",
-                    "damaged bytes are skipped, the first %d here: %s",
+                    "damaged bytes are skipped; the first skipped part has %d bytes: %s",
                     following - error.offset,
                     error,
                 )
@@ -247,7 +247,7 @@ class FollowedFile:
         if self._raises:
             raise error from cause
         self._warnings.warn(
-            "record", "records that are not events are skipped, the first one here: %s", error
+            "record", "records that are not events are skipped; the first such record: %s", error
         )
 
     def _locate(self, payload: bytes, outline: EventOutline, location: Location, row: int) -> None:

@@ -248,14 +248,14 @@ class FollowedRun:
         if others and others[0] != "loss_landscape":
             call = f"reader.{others[0]}s({tag!r})"
             return LookupError(
-                f"{self.run_dir} has no {kind} {tag!r}: it is of kind {others[0]}, {call}"
+                f"{self.run_dir} has no {kind} {tag!r}, but a {others[0]} with this tag. Use {call}"
             )
         tags = self._tags[kind]
         known = listed(list(map(repr, tags)), 10) or "none"
         plain = str(tag).removesuffix(f"/{kind}")
         advice = closest(tag, tags)
         if plain in tags:
-            advice = f"; MindInsight adds the /{kind} of its pages to {plain!r}"
+            advice = f"; the suffix /{kind} is added by MindInsight's pages, so use {plain!r}"
         return LookupError(f"{self.run_dir} has no {kind} {tag!r}{advice}; it has {known}")
 
     def cached(self, key: Hashable, compute: Callable[[], _T], state: object = None) -> _T:

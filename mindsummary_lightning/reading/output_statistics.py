@@ -56,8 +56,8 @@ class OutputStatistics:
         shape = (self.steps.size, len(self.rows), len(self.columns))
         if self.values.shape != shape:
             raise ValueError(
-                f"values must have the shape of steps, rows, columns, {shape}, "
-                f"not {self.values.shape}"
+                f"values must have the shape (steps, rows, columns) = {shape}, got "
+                f"{self.values.shape}"
             )
 
     def __repr__(self) -> str:
@@ -71,8 +71,8 @@ class OutputStatistics:
             ValueError: the step has no table.
         """
         if step not in self.steps:
-            known = f"there are {self.steps.size}, the first of step {self.steps[0]}"
-            raise ValueError(f"step {step} has no table; {known}")
+            known = f"{self.steps.size} steps are recorded, the first is step {self.steps[0]}"
+            raise ValueError(f"the output statistics of step {step} are not recorded; {known}")
         table = self.values[int(np.searchsorted(self.steps, step))]
         order = table[:, self.columns.index("order")]
         places = np.argsort(order, kind="stable")[: np.count_nonzero(~np.isnan(order))]

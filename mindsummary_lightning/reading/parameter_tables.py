@@ -71,8 +71,8 @@ class ParameterTable:
         shape = (self.steps.size, len(self.parameters), len(self.columns))
         if self.values.shape != shape:
             raise ValueError(
-                f"values must have the shape of steps, parameters, columns, {shape}, "
-                f"not {self.values.shape}"
+                f"values must have the shape (steps, parameters, columns) = {shape}, got "
+                f"{self.values.shape}"
             )
 
     def __repr__(self) -> str:
@@ -87,7 +87,9 @@ class ParameterTable:
         """
         if name not in self.columns:
             known = ", ".join(self.columns)
-            raise ValueError(f"no column {name!r}{closest(name, self.columns)}; there are {known}")
+            raise ValueError(
+                f"there is no column {name!r}{closest(name, self.columns)}; the columns are {known}"
+            )
         return self.values[:, :, self.columns.index(name)]
 
     def gradient_logarithms(self) -> NDArray[np.float64]:

@@ -343,7 +343,7 @@ class SummaryReader:
         if runs:
             below = listed(runs, 5)
             raise FileNotFoundError(
-                f"{self.run_dir} holds no event file; runs below it: {below}; give one of them"
+                f"{self.run_dir} itself contains no event file. Give one of the runs in it: {below}"
             )
 
 

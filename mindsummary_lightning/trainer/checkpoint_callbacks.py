@@ -47,9 +47,9 @@ class CheckpointCallbacks:
             if path:
                 _WARN_ONCE.warn(
                     path,
-                    "%s must be new for each Trainer, got one that has saved %s in an earlier "
-                    "fit: it goes on to save into that directory and may delete what is there. "
-                    "Give each Trainer a callbacks list of its own",
+                    "this %s has already saved %s in an earlier fit. It continues to save into that "
+                    "directory, and may delete checkpoints of the earlier fit. Create new "
+                    "callbacks for each Trainer",
                     *(type(callback).__name__, os.path.relpath(path)),
                 )
 

@@ -58,7 +58,7 @@ class HookGuard:
     def log_total(self) -> None:
         """Log how many errors were counted since the last call, if there are several."""
         if self._failures > 1:
-            self._logger.error("%s: %d failures to record in all", self._owner, self._failures)
+            self._logger.error("%s failed to record %d times in total", self._owner, self._failures)
         self._failures = 0
 
 

@@ -285,7 +285,7 @@ class MindInsightLogger(LoggerBase):
             and not hasattr(params, "__dict__")
         ):
             error = TypeError(
-                f"a mapping, Namespace or dataclass is expected, not {type(params).__name__}"
+                f"params must be a mapping, Namespace or dataclass, got {type(params).__name__}"
             )
             self._run.recorder().policy.skip("params of", "log_hyperparams", error)
         if results:

@@ -129,7 +129,10 @@ class PortCheck(CallbackBase):
         trainer.fit_loop.min_epochs = 0
         trainer.fit_loop.epoch_loop.min_steps = None
         print(self.report.text())  # noqa: T201 # what the user has asked for
-        _LOG.warning("PortCheck is done and stops the Trainer; the module is as it was before")
+        _LOG.warning(
+            "PortCheck has finished and stops the Trainer. The module has its state from before "
+            "the check"
+        )
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
         """Restore the state that the module had before the check."""
