@@ -195,8 +195,8 @@ def _refuse_repetition(conditions: Conditions) -> None:
         if compared in seen and condition.operator != "!=":
             text = f"{condition.field}{condition.operator}{condition.text}"
             raise UsageError(
-                f"--where {text!r} compares {condition.field} in the same way as an earlier --where. "
-                "Give only one of the two"
+                f"--where {text!r} compares {condition.field} in the same way as an earlier "
+                "--where. Give only one of the two"
             )
         seen.add(compared)
 

@@ -42,8 +42,8 @@ class DeviceCopy:
             device = parts[0].device.type
             _WARN_ONCE.warn(
                 (device, type(error)),
-                "the device %s cannot copy several collected values at once, so they are copied one "
-                "by one, which waits for the device (%s)",
+                "the device %s cannot copy several collected values at once, so they are copied "
+                "one by one, which waits for the device (%s)",
                 device,
                 error,
                 level=logging.INFO,

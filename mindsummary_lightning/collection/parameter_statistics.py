@@ -295,8 +295,8 @@ class ParameterStatistics:
     ) -> None:
         self._has_warned = True
         _LOG.warning(
-            "step %d: the %s of %s is the first of this run that is not finite. At this step %d of "
-            "%d parameters are affected, and the loss is %s. To see the steps before, run: "
+            "step %d: the %s of %s is not finite, for the first time in this run. At this step %d "
+            "of %d parameters are affected, and the loss is %s. To see the steps before, run: "
             "mindsummary show RUN",
             *(
                 step,

@@ -194,7 +194,7 @@ def _layout(array: NDArray[Any], dataformats: str | None) -> str:
         check_dataformats(layout)
         if len(layout) != array.ndim:
             raise ValueError(
-                f"{_found(array, dataformats)}: dataformats needs a letter per dimension"
+                f"{_found(array, dataformats)}: dataformats needs a letter for each dimension"
             )
         return layout
     if array.ndim == 2:

@@ -83,8 +83,8 @@ class OutputDirectory:
         if others:
             other = os.path.join(self._path, min(others))
             raise FileExistsError(
-                f"--force replaces only files that an earlier call wrote, but {other} is another file. "
-                "Choose another --out"
+                f"--force replaces only files that an earlier call wrote, but {other} is "
+                "another file. Choose another --out"
             )
         os.makedirs(self._path, exist_ok=True)
         # Two levels down in a hidden directory neither MindInsight nor this package takes what is

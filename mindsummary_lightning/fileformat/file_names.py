@@ -50,7 +50,7 @@ def check_prefix_and_suffix(prefix: str, suffix: str) -> None:
     if suffix.endswith((*_OTHER_KINDS, ".pb")):
         raise ValueError(
             f"file_suffix must not end in {LINEAGE_SUFFIX!r}, {EXPLAIN_SUFFIX!r} or '.pb', got "
-            f"{suffix!r}. MindInsight would read the file as another kind of file"
+            f"{suffix!r}. MindInsight takes such names for other kinds of file"
         )
 
 

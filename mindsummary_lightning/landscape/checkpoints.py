@@ -270,9 +270,9 @@ class LandscapeCheckpointWriter:
             self._write_metadata({})  # a call for the landscape reads the reason there
         _LOG.log(
             logging.INFO if self._all_or_nothing else logging.WARNING,
-            "loss landscape: %d checkpoints of %.1f MB each do not fit into landscape_max_bytes=%d of "
-            "SummaryCollector (an interval needs 3 checkpoints; collect_landscape may name fewer "
-            "%ss); %s. To save all that is needed, set landscape_max_bytes=%d or more",
+            "loss landscape: %d checkpoints of %.1f MB each do not fit into landscape_max_bytes=%d "
+            "of SummaryCollector (an interval needs 3 checkpoints; collect_landscape may name "
+            "fewer %ss); %s. Set landscape_max_bytes=%d or more",
             *(len(wanted), size / 1e6, self._max_bytes, self.unit, kept, needed),
         )
 
@@ -305,8 +305,8 @@ class LandscapeCheckpointWriter:
             if is_sharded(tensor):
                 self._warn_once.warn(
                     "sharded",
-                    "loss landscape: the parameter %s is sharded over devices; sharded parameters are "
-                    "not saved",
+                    "loss landscape: the parameter %s is sharded over devices; sharded parameters "
+                    "are not saved",
                     name,
                 )
                 continue
@@ -446,7 +446,8 @@ class LandscapeCheckpoints:
             if not self.settings.result or not self.files:
                 raise LandscapeCheckpointError(text)
             _LOG.warning(
-                "loss landscape: only the landscape around the last checkpoint is computed, because %s",
+                "loss landscape: only the landscape around the last checkpoint is computed, "
+                "because %s",
                 text,
             )
             return replace(self, settings=replace(self.settings, train=False))
@@ -502,7 +503,7 @@ def mapped(path: str, names: Mapping[str, str] | None = None) -> MappedTensors:
         Exception
     ) as error:  # torch raises pickle, zip, runtime and OS errors alike for a damaged file
         raise LandscapeCheckpointError(
-            f"{path} is not a checkpoint that this package has written: {error}"
+            f"{path} is not a checkpoint this package wrote: {error}"
         ) from error
     found = tensors if names is None else {name: tensors[key] for name, key in names.items()}
     return MappedTensors(os.path.realpath(path), found)

@@ -184,7 +184,7 @@ def known_field(name: object, place: str, others: Sequence[str] = (), hint: str 
         f"min:{name} or max:{name} for a scalar, or one of {', '.join(known)}"
     )
     raise LineageSearchConditionParamError(
-        f"{place}: there is no field {name!r}{hint or closest(name, known) or all_fields}"
+        f"{place}: no field {name!r}{hint or closest(name, known) or all_fields}"
     )
 
 

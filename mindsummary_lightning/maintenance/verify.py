@@ -142,8 +142,8 @@ def _event_file_name(path: str, second: int, summary_names: dict[int, str]) -> I
         other = summary_names[second]
         yield _warning(
             path,
-            f"its name and the name of {other} have the same time; MindInsight reads only one of the "
-            "two files",
+            f"its name and the name of {other} have the same time; MindInsight reads only one "
+            "of the two files",
         )
     summary_names[second] = name
 
@@ -369,8 +369,8 @@ def _reader_limits(run_dir: str, steps: dict[tuple[str, str], int]) -> Iterator[
     if len(steps) > MAX_TAGS:
         yield _warning(
             run_dir,
-            f"the run has {len(steps)} tags (a graph counts as two tags); MindInsight keeps only the "
-            f"{MAX_TAGS} tags that appeared last",
+            f"the run has {len(steps)} tags (a graph counts as two tags); MindInsight keeps only "
+            f"the {MAX_TAGS} tags that appeared last",
         )
     tensors = sum(kind == "tensor" for kind, _ in steps)
     if tensors > MAX_TENSOR_TAGS:
@@ -430,5 +430,5 @@ def _lineage_file(path: str, progress: Callable[[int], object]) -> Iterator[Find
     if UserDefinedInfo in kinds and kinds <= {UserDefinedInfo, RunInfo}:
         yield _warning(
             path,
-            f"this {LINEAGE_SUFFIX} file contains only custom data, so MindInsight ignores the file",
+            f"this {LINEAGE_SUFFIX} file contains only custom data, so MindInsight ignores it",
         )

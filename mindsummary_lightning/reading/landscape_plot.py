@@ -119,8 +119,8 @@ def plot_landscapes(
     named = [_title(landscape) for landscape in drawn] if titles is None else [*titles]
     if not len(drawn) == len(row) == len(named):
         raise ValueError(
-            f"{len(drawn)} landscapes need as many axes and as many titles, got {len(row)} axes and "
-            f"{len(named)} titles"
+            f"{len(drawn)} landscapes need as many axes and as many titles, got {len(row)} axes "
+            f"and {len(named)} titles"
         )
     for axes, title, landscape in zip(row, named, drawn, strict=True):
         _draw(axes, title, landscape)

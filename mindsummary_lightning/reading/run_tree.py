@@ -226,8 +226,8 @@ class RunTree:
             is_file = entry.is_file(follow_symlinks=False)
             found.is_misdated |= is_file and not name.endswith(EXPLAIN_SUFFIX)
             text = (
-                "%s in %s: the number %d in the name is not a time in seconds. Because of this file, "
-                "MindInsight lists no run; the viewer ignores only this file"
+                "%s in %s: the number %d in the name is not a time in seconds. Because of this "
+                "file, MindInsight lists no run; the viewer ignores only this file"
             )
             self._warnings.warn((path, name), text, name, path, timestamp)
         else:

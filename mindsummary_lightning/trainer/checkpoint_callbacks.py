@@ -47,8 +47,8 @@ class CheckpointCallbacks:
             if path:
                 _WARN_ONCE.warn(
                     path,
-                    "this %s has already saved %s in an earlier fit. It continues to save into that "
-                    "directory, and may delete checkpoints of the earlier fit. Create new "
+                    "this %s has already saved %s in an earlier fit. It continues to save into "
+                    "that directory, and may delete checkpoints of the earlier fit. Create new "
                     "callbacks for each Trainer",
                     *(type(callback).__name__, os.path.relpath(path)),
                 )

@@ -90,9 +90,9 @@ def steps_before_fit(
     earlier, present = state.get("directory"), directory
     if None not in (earlier, present) and not is_same_directory(str(earlier), str(present)):
         _LOG.warning(
-            "this fit resumes at step %s of the run %s, but records into the run %s, so MindInsight "
-            "draws two separate curves. To continue the old curve, pass version=%r to the logger, "
-            "or summary_dir=%r to the collector",
+            "this fit resumes at step %s of the run %s, but records into the run %s, so "
+            "MindInsight draws two separate curves. To continue the old curve, pass "
+            "version=%r to the logger, or summary_dir=%r to the collector",
             *(step, earlier, present, os.path.basename(str(earlier)), earlier),
         )
     return step

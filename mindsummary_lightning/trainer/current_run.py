@@ -366,9 +366,9 @@ class CurrentRun:
         ) == new_run
         if self.has_explained_resume:
             _LOG.warning(
-                "this fit resumes from %s, but records into the new run %s, so MindInsight draws two "
-                "separate curves. To continue the old curve, pass the version of the old run to "
-                "the logger: version=...",
+                "this fit resumes from %s, but records into the new run %s, so MindInsight draws "
+                "two separate curves. To continue the old curve, pass the version of the old run "
+                "to the logger: version=...",
                 *(resumed, self._short_directory),
             )
 

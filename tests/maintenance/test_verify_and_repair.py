@@ -78,7 +78,7 @@ def test_an_unfinished_record_at_the_end_is_damage(
     [
         (
             [values_at(1, {"a": 1.0}), values_at(1, {"a": 2.0})],
-            "scalar 'a' has 1 samples at steps that it already has",
+            "scalar 'a' has 1 repeated samples, at steps with an earlier sample",
         ),
         (
             [values_at(1, {f"t{number}": 1.0 for number in range(301)})],
