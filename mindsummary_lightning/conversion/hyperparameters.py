@@ -54,9 +54,7 @@ def flatten(params: Any) -> dict[str, CustomValue]:
     parameters = leaves(params, _items, empty="{}")
     flat = {key: plain_value(value) for key, value in islice(parameters, MAX_PARAMETERS)}
     if next(parameters, None) is not None:
-        _LOG.warning(
-            "there are too many hyper-parameters: only the first %d are recorded", MAX_PARAMETERS
-        )
+        _LOG.warning("only the first %d hyper-parameters are recorded", MAX_PARAMETERS)
     return flat
 
 

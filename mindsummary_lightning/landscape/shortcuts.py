@@ -114,7 +114,7 @@ class _ShortcutCheck:
             reason = f"raises {type(error).__name__}: {error}".splitlines()[0]
         if name not in self._loss.dropped:
             self._loss.dropped.add(name)
-            _LOG.info("loss landscape: computed without the shortcut %s, which %s", name, reason)
+            _LOG.info("loss landscape: computed without %s, which %s", name, reason)
         return None
 
 

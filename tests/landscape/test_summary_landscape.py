@@ -256,7 +256,7 @@ def test_a_run_of_two_steps_gives_the_landscape_of_its_last(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert list(generate(saved(tmp_path, range(1, 3)))) == ["landscape_[2]"]
-    assert "only the landscape around the last checkpoint is made" in caplog.text
+    assert "only the landscape around the last checkpoint is computed" in caplog.text
 
 
 @pytest.mark.slow
