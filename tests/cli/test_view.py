@@ -186,8 +186,10 @@ def test_an_empty_directory_may_be_watched(tmp_path: Path, cache: Path) -> None:
         (("--host", "localhost"), None),
         (
             ("--host", "0.0.0.0"),
-            "of 0.0.0.0 and knows the token can read the runs, and the connections are not "
-            "encrypted",
+            (
+                "of 0.0.0.0 and knows the token can read the runs, and the connections are not "
+                "encrypted"
+            ),
         ),
         (
             ("--host", "0.0.0.0", "--no-token"),

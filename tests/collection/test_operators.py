@@ -554,8 +554,10 @@ def test_a_value_that_cannot_be_copied_costs_itself_alone(
 
     assert SummaryReader(tmp_path).tags()["scalar"] == ["small"]
     assert caplog.messages == [
-        "tensor 'large' is not recorded, because its value cannot be copied: "
-        "no memory on the device"
+        (
+            "tensor 'large' is not recorded, because its value cannot be copied: "
+            "no memory on the device"
+        )
     ]
 
 

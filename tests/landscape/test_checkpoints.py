@@ -244,6 +244,8 @@ def test_sharded_parameters_are_left_out_with_one_warning(
         distributed.destroy_process_group()
     assert list(mapped(LandscapeCheckpoints.open(tmp_path / "run").files[1])) == ["weight"]
     assert [record.message for record in caplog.records if "sharded" in record.message] == [
-        "loss landscape: the parameter sharded is sharded over devices; "
-        "sharded parameters are not saved"
+        (
+            "loss landscape: the parameter sharded is sharded over devices; "
+            "sharded parameters are not saved"
+        )
     ]
