@@ -1,4 +1,4 @@
-"""The command ``mindsummary``, with a small module for each subcommand.
+"""The command ``mindsummary``, with one module for each subcommand.
 
 A module is found by its subcommand's name, and imported only when the subcommand is used.
 
@@ -30,7 +30,7 @@ from mindsummary_lightning.errors import MindSummaryError
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command line and return its exit code.
+    """Run the command ``mindsummary`` with arguments, and return its exit code.
 
     ``argv`` has the words after ``mindsummary``; by default it is ``sys.argv[1:]``.
     """
@@ -70,7 +70,7 @@ def _run(words: list[str]) -> int:
 
 
 def _answered(arguments: argparse.Namespace) -> int:
-    """Run a subcommand, print its answer and return the exit code."""
+    """Run a subcommand, print its answer, and return its exit code."""
     answer = verb_module(arguments.verb).run(arguments)
     try:
         for problem in answer.problems:

@@ -1,4 +1,4 @@
-"""Makes the parser and the help of a subcommand from its ``ARGUMENTS``."""
+"""Makes a subcommand's parser and help from its constant ``ARGUMENTS``."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ Argument: TypeAlias = "tuple[tuple[str, ...], dict[str, Any]]"
 
 
 def argument(*names: str, **options: Any) -> Argument:
-    """Describe an argument as :meth:`argparse.ArgumentParser.add_argument` takes it."""
+    """Describe an argument for :meth:`argparse.ArgumentParser.add_argument`."""
     return names, options
 
 
 def flag(name: str, text: str) -> Argument:
-    """Describe an option without a value."""
+    """Describe an option that takes no value."""
     return argument(name, action="store_true", help=text)
 
 
 def positive(text: str) -> int:
-    """Parse a whole number of at least 1, as ``type=`` of an argument."""
+    """Parse a whole number of at least 1; for ``type=`` of an argument."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, not {text!r}")
     return int(text)
@@ -60,7 +60,7 @@ _DEBUG = "show the traceback of an error instead of one line"
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose errors suggest the closest option.
+    """A parser that suggests the closest option after a wrong option.
 
     For a superfluous word, the error lists the arguments of the subcommand.
     """
@@ -80,13 +80,13 @@ class _Parser(argparse.ArgumentParser):
         for word in unknown:
             if word.startswith("-"):
                 option = word.partition("=")[0]
-                self.error(f"no option {option}{closest(option, known)}")
+                self.error(f"there is no option {option}{closest(option, known)}")
         arguments = " ".join(taken) or "no argument"
-        self.error(f"expected {arguments}; found {' '.join(unknown)} in addition")
+        self.error(f"expected {arguments}, but got the additional words: {' '.join(unknown)}")
 
 
 def parsed(words: Sequence[str]) -> argparse.Namespace:
-    """Parse the words after ``mindsummary``.
+    """Parse the words that follow ``mindsummary`` on the command line.
 
     The result has the subcommand's arguments, and the attributes ``verb`` and ``debug``.
 
@@ -103,7 +103,10 @@ def parsed(words: Sequence[str]) -> argparse.Namespace:
         top.refuse(unknown)
     verb, *rest = words[len(before_verb) :] or [""]
     if verb not in VERBS:
-        top.error(f"no subcommand {verb!r}{closest(verb, VERBS)}; `mindsummary --help` lists them")
+        top.error(
+            f"there is no subcommand {verb!r}{closest(verb, VERBS)}; "
+            "`mindsummary --help` lists all subcommands"
+        )
     is_help = {"-h", "--help"}.intersection(rest)
     parser = _Parser(f"mindsummary {verb}", **(_texts(verb) if is_help else {}))
     for names, options in verb_module(verb).ARGUMENTS:
@@ -118,7 +121,7 @@ def parsed(words: Sequence[str]) -> argparse.Namespace:
 
 
 def _top_parser() -> _Parser:
-    """Make the parser of the words before the subcommand."""
+    """Make the parser for the options that precede the subcommand."""
     codes = (
         "Exit codes: 0 all is well; 1 something is damaged, missing or could not be done; "
         "2 wrong command line. `mindsummary VERB --help` has examples."
@@ -135,7 +138,7 @@ def _top_parser() -> _Parser:
 
 
 def _without_local_schemes(value: Any) -> Any:
-    """Replace ``file:///path`` by the path, in the value of an argument or in a list."""
+    """Replace ``file:///path`` with the path, in one value or in a list of values."""
     if isinstance(value, list):
         return [_without_local_schemes(item) for item in value]
     if not isinstance(value, str) or ":/" not in value:
@@ -151,7 +154,7 @@ def _wrapped(text: str, indent: str, first: str = "") -> str:
 
 
 def _overview() -> str:
-    """List the subcommands in groups, with the first sentence of every description."""
+    """List the subcommands and their short descriptions, in groups."""
     lines = []
     for group, names in GROUPS.items():
         lines.append(f"{group}:")
@@ -162,7 +165,7 @@ def _overview() -> str:
 
 
 def _texts(verb: str) -> dict[str, str]:
-    """Return the description of a subcommand, its examples and its page."""
+    """Return the help texts of a subcommand: description, examples and page."""
     *examples, page = MORE[verb]
     lines = "\n".join(f"  mindsummary {example}" for example in examples)
     return {

@@ -27,7 +27,9 @@ from mindsummary_lightning.reading.run_directory import local_path
 def best_runs(arguments: argparse.Namespace) -> Answer:
     """List the best runs as a table or JSON; exit 1 if a run cannot be read."""
     if len(arguments.directories) != 1:
-        raise UsageError("--best needs exactly one directory")
+        raise UsageError(
+            "--best needs exactly one directory. Give only the directory with the runs to rank"
+        )
     (directory,) = arguments.directories
     runs_in([directory])  # refuses a directory without runs
     table = RunRows(local_path("DIR", directory))

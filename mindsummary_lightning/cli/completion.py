@@ -31,7 +31,7 @@ complete -o bashdefault -o default -F _mindsummary mindsummary"""
 
 
 def run(arguments: argparse.Namespace) -> Answer:
-    """Print the script of a shell."""
+    """Print the completion script for a shell."""
     if arguments.shell == "fish":
         return Answer(lines=_fish())
     first = ["autoload -U +X bashcompinit && bashcompinit"] if arguments.shell == "zsh" else []
@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> Answer:
 
 
 def _choices() -> Iterator[tuple[str, list[str]]]:
-    """List the word pattern before every argument with choices, and the choices."""
+    """Yield for each argument with choices the words before it, and the choices."""
     for verb, names, options in _arguments():
         if "choices" in options:
             for before in names if names[0].startswith("-") else [verb]:
@@ -52,7 +52,7 @@ def _choices() -> Iterator[tuple[str, list[str]]]:
 
 
 def _arguments() -> Iterator[tuple[str, tuple[str, ...], dict[str, Any]]]:
-    """Yield the subcommand, names and options of every argument."""
+    """Yield every argument: its subcommand, its names and its argparse options."""
     for verb in VERBS:
         for names, options in verb_module(verb).ARGUMENTS:
             yield verb, names, options
@@ -73,7 +73,7 @@ def _fish() -> Iterator[str]:
 
 
 def _fish_flag(name: str) -> str:
-    """Return an option as fish takes it; an empty text for a positional argument."""
+    """Format an option's name for fish; empty for a positional argument."""
     if not name.startswith("-"):
         return ""
     kind = "l" if name.startswith("--") else "s"

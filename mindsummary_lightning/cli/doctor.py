@@ -1,4 +1,4 @@
-"""``mindsummary doctor``: check the needs of ``view``, or a device."""
+"""``mindsummary doctor``: check the installation for ``view``, or a device."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ARGUMENTS = (
 
 
 def run(arguments: argparse.Namespace) -> Answer:
-    """Report every requirement in a line; exit 1 if any is not met."""
+    """Print one line per requirement; exit 1 if a requirement is not met."""
     if arguments.device is not None:
         return _proven(arguments.device)
     needs = [_need("Python", ".".join(map(str, sys.version_info[:3])))]

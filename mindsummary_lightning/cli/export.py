@@ -1,4 +1,4 @@
-"""``mindsummary export RUN --to FORMAT --out DIR``: export a run, or all in DIR."""
+"""``mindsummary export RUN --to FORMAT --out DIR``: export a run or several runs."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _LISTED = 20  # files; --json names all
 
 
 def run(arguments: argparse.Namespace) -> Answer:
-    """List the files; exit 1 if a run was skipped because it cannot be read."""
+    """Export, and list the files; exit 1 if a run that cannot be read was skipped."""
     root, form = arguments.run_dir, arguments.to
     runs = runs_in([root])
     if form != "parquet" and runs[0] == root:

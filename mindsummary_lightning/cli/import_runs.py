@@ -25,7 +25,7 @@ _COUNTS = ("written", "skipped", "changed", "dropped", "problems")
 
 
 def run(arguments: argparse.Namespace) -> Answer:
-    """List the imported runs; exit 1 if a value or record was skipped."""
+    """Import, and list the imported runs; exit 1 if a value or record was skipped."""
     from mindsummary_lightning.export.tensorboard import event_files, import_tensorboard
 
     size = 0

@@ -51,7 +51,7 @@ _PICTURES = (".png", ".svg", ".pdf")
 
 
 def run(arguments: argparse.Namespace) -> Answer:
-    """Show a table of the landscapes; exit 1 if there is no landscape."""
+    """Print a table of the landscapes; exit 1 if there is no landscape."""
     if arguments.plot is not None:  # before hours of work
         if importlib.util.find_spec("matplotlib") is None:
             raise missing_packages("--plot", "matplotlib")
@@ -84,8 +84,8 @@ def _recorded(arguments: argparse.Namespace) -> list[tuple[str, RecordedLandscap
 
     if arguments.out or arguments.device_ids:
         raise UsageError(
-            "--out and --device-ids are for landscapes that are computed: "
-            "name a function with --module"
+            "--out and --device-ids need --module, because they apply only to the computation of "
+            "landscapes. Name a function with --module"
         )
     landscapes = SummaryReader(one_run(arguments.run_dir)).landscapes()
     return [(landscape.tag, landscape) for landscape in landscapes]
@@ -109,16 +109,16 @@ def _computed(arguments: argparse.Namespace) -> list[tuple[str, LossLandscape]]:
         where = traceback.extract_tb(error.__traceback__)[-1].filename
         package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
         if isinstance(error, (TypeError, ValueError)) and where.startswith(package + os.sep):
-            takes = "is called without arguments and must return (model, network, dataset, metrics)"
-            raise UsageError(f"{named} {takes}: {said}") from error
+            takes = "must take no arguments and return (model, network, dataset, metrics)"
+            raise UsageError(f"the function of {named} {takes}, but got {said}") from error
         raise MindSummaryError(
-            f"{named}: the function, or what it returned, raised {said}"
+            f"{named}: the function, or an object that it returned, raised {said}"
         ) from error
     return list(made.items())
 
 
 def callback_from_reference(reference: str) -> CallbackFn:
-    """Import the function ``"package.module:function"`` as a ``callback_fn``.
+    """Import the ``callback_fn`` that is named ``"package.module:function"``.
 
     Raises:
         UsageError: the text does not have that form, or does not name a callable.

@@ -107,12 +107,12 @@ def run(arguments: argparse.Namespace) -> Answer:
 
 
 def _say_none_found(arguments: argparse.Namespace, number: int) -> None:
-    """Print why no run is listed; ``number`` counts the runs that have lineage."""
+    """Explain why no run is listed; ``number`` is the number of runs with lineage."""
     if number:
         lack = "meets the conditions" if arguments.where else "has lineage that can be read"
         say(f"none of {counted(number, 'run')} {lack}", sys.stderr)
     else:
-        say(f"no run with lineage in {arguments.directory} or below it", sys.stderr)
+        say(f"no run in {arguments.directory} or its subdirectories has lineage", sys.stderr)
 
 
 def _query(
@@ -121,7 +121,7 @@ def _query(
     runs: Sequence[RunDirectory],
     known: Collection[str],
 ) -> Query:
-    """Parse the query of the command line.
+    """Parse the conditions and the sort order from the command line.
 
     A name that is in no lineage file may be the name of a scalar.
     """
@@ -149,7 +149,7 @@ def _with_scalars(
     tags: Collection[str],
     refused: QueryError | None = None,
 ) -> Query:
-    """Parse the query with bare tags as names of scalars, too.
+    """Parse the query again, where plain tags also name the last values of scalars.
 
     ``refused`` is the error of the query without them.
     """
@@ -162,12 +162,12 @@ def _with_scalars(
 
 
 def _say_what_is_last(query: Query, asked: str) -> None:
-    """Print which names were read as the last values of scalars."""
+    """Print which names in the query were taken as last values of scalars."""
     for field in query.fields:
         if field.startswith("last:") and field not in asked:
             tag = field.removeprefix("last:")
-            extremes = f"min:{tag} and max:{tag} are its least and greatest"
-            say(f"{tag} is a scalar: its last value is taken; {extremes}", sys.stderr)
+            extremes = f"For its least or greatest value, write min:{tag} or max:{tag}"
+            say(f"{tag} is a scalar, so its last value is used. {extremes}", sys.stderr)
 
 
 def _parsed(arguments: argparse.Namespace, directory: str, fields: Collection[str]) -> Query:
@@ -180,7 +180,7 @@ def _parsed(arguments: argparse.Namespace, directory: str, fields: Collection[st
 
 
 def _refuse_a_bare_name(text: str, fields: Collection[str]) -> None:
-    """Refuse an unfinished condition, such as ``--where loss``."""
+    """Raise an error for an unfinished condition, such as ``--where loss``."""
     if text.strip() and complete_name(text.strip(), fields) is None:
         return
     raise UsageError(f"--where must be FIELD, one of = != < <= > >=, and a value, not {text!r}")
@@ -195,24 +195,24 @@ def _refuse_repetition(conditions: Conditions) -> None:
         if compared in seen and condition.operator != "!=":
             text = f"{condition.field}{condition.operator}{condition.text}"
             raise UsageError(
-                f"--where {text!r}: a second --where compares {condition.field} in the same way; "
-                "give one of them"
+                f"--where {text!r} compares {condition.field} in the same way as an earlier "
+                "--where. Give only one of the two"
             )
         seen.add(compared)
 
 
 def _unrecorded(fields: Iterable[str], known: Collection[str]) -> list[str]:
-    """Describe the lineage fields that no run has."""
+    """Describe the requested lineage fields that no run has."""
     problems = []
     for field in dict.fromkeys(fields):
         is_lineage = field not in _ALWAYS and not SCALAR.fullmatch(field)
         if is_lineage and field not in known:
-            problems.append(f"no run has {field}{closest(field, known)}")
+            problems.append(f"no run has the field {field}{closest(field, known)}")
     return problems
 
 
 def _unknown_scalars(fields: Iterable[str], scalars: ScalarStatistics) -> list[str]:
-    """Describe the scalars that no run has."""
+    """Describe the requested scalars that no run has."""
     if not scalars.tags:
         return []
     problems = []
@@ -226,7 +226,7 @@ def _unknown_scalars(fields: Iterable[str], scalars: ScalarStatistics) -> list[s
 
 
 def _without_asked(run: Mapping[str, Any]) -> dict[str, Any]:
-    """Reduce the requested values to the scalars among them."""
+    """Replace the requested values of a run by those values that are scalars."""
     shown = {key: value for key, value in run.items() if key != "asked"}
     scalars = {field: value for field, value in run["asked"].items() if SCALAR.fullmatch(field)}
     if scalars:
@@ -267,7 +267,7 @@ def _with_equal_columns(records: Sequence[Mapping[str, Cell]]) -> list[dict[str,
 
 
 def _add_asked(record: dict[str, Cell], asked: Mapping[str, Any]) -> None:
-    """Add requested values that have no column yet."""
+    """Add to a record the requested values that have no column yet."""
     for name, value in asked.items():
         if record.get(name) is not None or isinstance(value, (dict, list)):
             continue
@@ -276,7 +276,7 @@ def _add_asked(record: dict[str, Cell], asked: Mapping[str, Any]) -> None:
 
 
 def _by_interest(records: Sequence[Mapping[str, Cell]], asked: Sequence[str]) -> list[str]:
-    """Sort the columns, the most interesting first.
+    """Sort the columns by importance, the most important column first.
 
     The order: run, the requested columns, the main result, the settings that differ,
     other results that differ, the rest.
@@ -317,14 +317,14 @@ def _differs(records: Sequence[Mapping[str, Cell]], name: str) -> bool:
 
 
 def _column(field: str) -> str:
-    """Return the column of a field of a query."""
+    """Return the name of the column that shows a field of the query."""
     if field.startswith(USER_DEFINED) and field != f"{USER_DEFINED}status":
         return setting_column(field.removeprefix(USER_DEFINED))
     return {"summary_dir": "run", f"{USER_DEFINED}status": "status"}.get(field, field)
 
 
 def _place(name: str) -> int:
-    """Return the position of a column by its kind.
+    """Return a number that orders a column by its kind.
 
     Columns that are shown only because they were requested come last.
     """
@@ -334,7 +334,7 @@ def _place(name: str) -> int:
 
 
 def _prefix(name: str) -> str:
-    """Return the entry of ``_COLUMNS`` for a column, or else the column's name."""
+    """Return the entry in ``_COLUMNS`` for a column, or the column's own name."""
     if name.startswith(METRIC):
         return METRIC
     has_own_entry = name in _COLUMNS or name in FIELDS or name in _HIDDEN

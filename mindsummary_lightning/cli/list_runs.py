@@ -56,7 +56,7 @@ _LEAST_TAGS = 12  # cells of a terminal
 
 
 def run(arguments: argparse.Namespace) -> Answer:
-    """Print a line per run; exit 1 if a run cannot be read."""
+    """Print one line per run; exit 1 if a run cannot be read."""
     if arguments.best is not None:
         return _best(arguments)
     if arguments.where or arguments.limit:
@@ -107,7 +107,7 @@ def _runs(
 def _described(
     survey: TagSurvey, path: str, name: str, size: int, is_exact: bool, problems: list[OSError]
 ) -> dict[str, Any]:
-    """Collect the facts of a run's line.
+    """Collect the facts that the line of a run shows.
 
     ``tags`` counts by kind and is ``None`` if a file is damaged or cannot be read.
     """

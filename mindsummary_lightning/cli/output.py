@@ -1,4 +1,4 @@
-"""Writes the answer of a subcommand to a terminal or a pipe.
+"""Prints the answer of a subcommand to a terminal or a pipe.
 
 Text is columns, curves, sizes, times and progress bars.
 
@@ -31,11 +31,11 @@ _NO_WRAP, _WRAP = "\x1b[?7l", "\x1b[?7h"
 
 
 class UsageError(Exception):
-    """An error of the command line; the command prints the text and exits with 2."""
+    """An error in the command line; the command prints its text, with exit code 2."""
 
 
 class Heading(str):
-    """A line that is bold on a terminal.
+    """A line of text that is printed bold on a terminal.
 
     It is plain if the terminal is ``dumb`` or ``NO_COLOR`` is set.
     """
@@ -60,7 +60,7 @@ class Answer(NamedTuple):
 
 
 def width() -> int:
-    """Return the columns of the terminal; 100 in a pipe."""
+    """Return the width of the terminal in columns; 100 in a pipe."""
     if sys.stdout.isatty():
         return shutil.get_terminal_size((100, 24)).columns
     return 100
@@ -100,7 +100,7 @@ def say_json(value: Any) -> None:
 
 @contextlib.contextmanager
 def escaped_log() -> Iterator[None]:
-    """Print this package's warnings to standard error within the block.
+    """Return a context in which this package's warnings go to standard error.
 
     Control characters are escaped.
     """
@@ -121,7 +121,7 @@ def escaped_log() -> Iterator[None]:
 
 @contextlib.contextmanager
 def writable_output() -> Iterator[None]:
-    """Make the standard streams safe to print to within the block.
+    """Return a context in which printing any text to the standard streams is safe.
 
     A character that an encoding lacks is printed as an escape. Printing to a closed stream is no
     error.
@@ -139,7 +139,7 @@ def writable_output() -> Iterator[None]:
 
 
 def cells(text: str) -> int:
-    """Count the columns of a terminal that a text takes.
+    """Count how many columns of the terminal a text takes.
 
     A wide character takes two columns, and a combining character takes none.
     """
@@ -150,7 +150,7 @@ def cells(text: str) -> int:
 
 
 def cut(text: str, most: int, *, end: int = 0) -> str:
-    """Cut a text to at most so many columns.
+    """Shorten a text to at most ``most`` columns of the terminal.
 
     An ellipsis marks the cut, before the last ``end`` characters.
     """
@@ -163,7 +163,7 @@ def cut(text: str, most: int, *, end: int = 0) -> str:
 
 
 def columns(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> Iterator[str]:
-    """Format the lines of a table, with two spaces between columns, cells escaped.
+    """Format the lines of a table: cells escaped, two spaces between columns.
 
     The columns ``right`` are right-aligned.
     """
@@ -202,14 +202,15 @@ def table_lines(
 
 
 def redraw(lines_of: Callable[[], Iterable[str]], is_json: bool, every_s: float = 2.0) -> Answer:
-    """Redraw lines in the same place on the terminal until Ctrl-C.
+    """Print lines again and again in the same place of the terminal, until Ctrl-C.
 
     Raises:
         UsageError: standard output is not a terminal, or JSON is asked for.
     """
     if is_json or not sys.stdout.isatty():
         raise UsageError(
-            "--follow needs a terminal and excludes --json. Run the command again instead"
+            "--follow needs a terminal, and cannot be combined with --json. Without --follow, run "
+            "the command each time you need a new answer"
         )
     drawn, size = 0, shutil.get_terminal_size()
     try:
@@ -234,7 +235,7 @@ def redraw(lines_of: Callable[[], Iterable[str]], is_json: bool, every_s: float 
 
 
 def error_line(error: Exception) -> str:
-    """Describe an expected error on a line: the place, the problem, the remedy."""
+    """Describe an expected error on one line: place, problem and remedy."""
     if isinstance(error, FileNotFoundError) and error.strerror and error.filename is not None:
         name = os.fsdecode(error.filename)
         remote = _remote_line(name) if ":/" in name else None
@@ -251,7 +252,7 @@ def error_line(error: Exception) -> str:
 
 
 def _remote_line(name: str) -> str | None:
-    """Describe the error that a path is the address of a remote store.
+    """Return the message for an address of a remote store that is given as a path.
 
     The result is ``None`` for any other name.
     """
@@ -265,12 +266,12 @@ def _remote_line(name: str) -> str | None:
 
 
 def tally(numbers: Mapping[str, int]) -> str:
-    """Return text such as ``5 scalar, 1 image``; empty if all counts are 0."""
+    """Format counts as ``5 scalar, 1 image``; empty if all counts are 0."""
     return ", ".join(f"{number} {kind}" for kind, number in numbers.items())
 
 
 def sparkline(values: Sequence[float], length: int) -> str:
-    """Draw a curve of at most ``length`` characters.
+    """Draw values as a curve of at most ``length`` block characters.
 
     Every character is the mean of some neighbouring values, "!" if it is not finite.
     """
@@ -287,7 +288,7 @@ def sparkline(values: Sequence[float], length: int) -> str:
 
 
 def blocks(values: Iterable[float], low: float, high: float, nan: str = " ") -> str:
-    """Draw a block for every value, by its position between two numbers.
+    """Draw a block character per value, whose height is between ``low`` and ``high``.
 
     "!" stands for +inf and "0" for -inf.
     """
@@ -307,7 +308,7 @@ def blocks(values: Iterable[float], low: float, high: float, nan: str = " ") -> 
 
 
 def readable_size(size: int) -> str:
-    """Write bytes in the largest unit with a value of at least 1: ``1.4 MB``."""
+    """Format a number of bytes with the unit that fits, such as ``1.4 MB``."""
     amount = float(size)
     for unit in ("B", "kB", "MB", "GB"):
         if amount < 1000 or unit == "GB":
@@ -317,7 +318,7 @@ def readable_size(size: int) -> str:
 
 
 def readable_time(seconds: float) -> str:
-    """Write a wall time in the local zone; a dash for an impossible time."""
+    """Format a wall time in the local time zone; a dash for an impossible time."""
     try:
         if seconds > 0:
             return datetime.fromtimestamp(seconds).strftime("%Y-%m-%d %H:%M:%S")
@@ -327,7 +328,7 @@ def readable_time(seconds: float) -> str:
 
 
 def short_number(value: float | None) -> str:
-    """Write a number in at most six significant digits; a dash for ``None``."""
+    """Format a number with at most six significant digits; a dash for ``None``."""
     return "-" if value is None else f"{value:.6g}"
 
 
@@ -361,7 +362,7 @@ def progress_bar(what: str, total: int, unit: str = "B") -> Iterator[Callable[[i
 
 
 def say_step(text: str) -> None:
-    """Announce work that precedes a progress bar.
+    """Print on standard error which work precedes the progress bar.
 
     The line goes to standard error, if that is a terminal.
     """

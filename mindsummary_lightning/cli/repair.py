@@ -28,7 +28,7 @@ _NAMED = 5  # directories in a line
 
 
 def run(arguments: argparse.Namespace) -> Answer:
-    """Rebuild files; exit 1 if a file could not be rebuilt, or would be in a dry run."""
+    """Rebuild files; exit 1 if a file failed, or in a dry run would be rebuilt."""
     from mindsummary_lightning.maintenance.repair import repair_run
 
     runs = runs_in(arguments.directories)

@@ -1,4 +1,4 @@
-"""Finds the runs that a command line names."""
+"""Finds the runs in the directories that a command line names."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _T = TypeVar("_T")
 
 
 def runs_in(directories: Sequence[str]) -> list[str]:
-    """Find the runs in some directories, such as a shell's ``runs/*``.
+    """Find the runs in several directories, such as ``runs/*`` from a shell.
 
     Of several directories, some may hold no run.
 
@@ -37,14 +37,14 @@ def runs_in(directories: Sequence[str]) -> list[str]:
     for folder in folders:
         runs += find_run_directories(folder)
     if not runs:
-        lack = "neither it nor a directory below it contains a summary or lineage file"
+        lack = "neither this directory nor a directory in it contains a summary or lineage file"
         named = f"no run in {listed(directories, 5)}{'' if directories[1:] else f': {lack}'}"
         raise FileNotFoundError(named + links_note(folders))
     return list(dict.fromkeys(runs))
 
 
 def links_note(directories: Sequence[str]) -> str:
-    """Describe the links that were not followed, for a line about missing runs.
+    """Describe links that were not followed, for a message about missing runs.
 
     The text is empty if there are none.
     """
@@ -53,13 +53,13 @@ def links_note(directories: Sequence[str]) -> str:
         return ""
     example = os.path.join(directories[0], "*")
     links = counted(number, "link")
-    return f"; links are not followed, and it has {links}: name them, as in {example}"
+    return f"; symbolic links are not followed, and there are {links}. Give their paths: {example}"
 
 
 def found_in(
     what: str, runs: Sequence[str], search: Callable[[str, Callable[[int], Any]], Iterable[_T]]
 ) -> tuple[list[_T], list[OSError]]:
-    """Search the runs, showing a progress bar.
+    """Search all runs with a function, and show a progress bar.
 
     The result has the findings, and the errors of the runs that cannot be read.
     """
@@ -75,7 +75,7 @@ def found_in(
 
 
 def one_run(directory: str) -> str:
-    """Find the only run in a directory.
+    """Find the run that a directory is, or the only run in the directory.
 
     Raises:
         OSError: as :func:`runs_in`.

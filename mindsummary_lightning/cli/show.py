@@ -66,7 +66,7 @@ _LINES: dict[str, Callable[..., Iterator[str]]] = {
 
 @dataclass(frozen=True)
 class _TagRow:
-    """The facts in the row of a tag, and the numbers of its curve."""
+    """The facts that the row of a tag shows, and the numbers for its curve."""
 
     facts: dict[str, Any]
     curve: Any
@@ -74,7 +74,7 @@ class _TagRow:
 
 @dataclass(frozen=True)
 class _RunPage:
-    """The contents of a run's page.
+    """The contents of the page that ``show`` prints for a run.
 
     Attributes:
         samples: the rows of the tags, by kind.
@@ -98,7 +98,7 @@ class _RunPage:
 
 
 def run(arguments: argparse.Namespace) -> Answer:
-    """Show the page, as text or JSON."""
+    """Print the page of a run, as text or JSON."""
     path = one_run(arguments.run_dir)
     run = FollowedRun(path, on_damage="skip" if arguments.follow else "raise")
     if arguments.follow:
@@ -110,7 +110,7 @@ def run(arguments: argparse.Namespace) -> Answer:
 
 
 def _contents(run: FollowedRun, has_rows: bool) -> _RunPage:
-    """Read the contents of the page; ``has_rows`` includes the rows of the last step."""
+    """Read the contents of a run's page; ``has_rows`` adds the last step's rows."""
     run.refresh()
     tags = run.tags()
     samples = {"scalars": {tag: _curve(run, tag) for tag in tags["scalar"]}}
@@ -151,7 +151,7 @@ def _landscape_facts(tag: str, landscape: LossLandscape) -> dict[str, Any]:
 
 
 def _graph_facts(run: FollowedRun) -> dict[str, int] | None:
-    """Count the nodes of the first graph of calls, or return ``None``."""
+    """Count the nodes of the first recorded graph; ``None`` without a graph."""
     for located in run.graphs():
         if not located.is_model:
             graph = read_graph(located)[0]
@@ -164,7 +164,7 @@ def _graph_facts(run: FollowedRun) -> dict[str, int] | None:
 
 
 def _lineage(run_dir: str, scalars: Mapping[str, _TagRow]) -> dict[str, Any]:
-    """Return the lineage, with the present status, and ``diverged`` if the run did."""
+    """Return the lineage with the present status, and whether the run diverged."""
     lineage = SummaryReader(run_dir).lineage()
     values = lineage_values(lineage)
     custom = lineage.custom.values if lineage.custom else {}
@@ -228,7 +228,7 @@ def _lines(run: FollowedRun, page: _RunPage) -> Iterator[str]:
 
 
 def _heading_lines(run: FollowedRun) -> Iterator[str]:
-    """Return lines with the run's name, its files and the times of its scalars."""
+    """Yield lines with the run's name, its files and the times of its scalars."""
     run_dir = run.run_dir
     summaries = len(summary_files(run_dir))
     lineages = counted(len(lineage_file_paths(run_dir)), "lineage file")
@@ -243,7 +243,7 @@ def _heading_lines(run: FollowedRun) -> Iterator[str]:
 
 
 def _sample_section(kind: str, tag_rows: Mapping[str, _TagRow]) -> Iterator[str]:
-    """Format a table of samples of one kind, as wide as the terminal."""
+    """Format the table of all tags of one kind, as wide as the terminal."""
     tag_cells = min(_MAX_TAG, max(map(cells, tag_rows), default=0))
     used = 2 + tag_cells + 5 * 12  # the tag and five numbers
     length = max(8, min(_MAX_CURVE, width() - used))
@@ -288,7 +288,7 @@ def _cells(kind: str, facts: Mapping[str, Any], curve: Any, length: int) -> list
 def _section(
     name: str, rows: Sequence[Sequence[str]], head: Sequence[str] = (), right: Sequence[int] = ()
 ) -> Iterator[str]:
-    """Format a table, with a head if it has names; no line if it has no row."""
+    """Format a titled table, with column names if given; no lines without rows."""
     if rows:
         yield ""
         yield Heading(name)

@@ -1,4 +1,4 @@
-"""Formats the lines of ``show`` about statistics.
+"""Formats the lines about statistics that ``mindsummary show`` prints.
 
 They name the first number that is not finite, and draw a heat map of the parameters.
 """
@@ -20,7 +20,7 @@ _MAX_ROWS, _MAX_LABEL, _MAX_NAME = 30, 60, 44
 
 
 def parameter_lines(table: ParameterTable, facts: dict[str, Any]) -> Iterator[str]:
-    """Return lines about parameters: first non-finite number, heat map.
+    """Yield lines about parameters: the first non-finite number and a heat map.
 
     The map has a row for a parameter or a group of parameters, and a block for a step.
     """
@@ -46,7 +46,7 @@ def parameter_lines(table: ParameterTable, facts: dict[str, Any]) -> Iterator[st
 
 
 def output_statistics_lines(table: OutputStatistics, facts: dict[str, Any]) -> Iterator[str]:
-    """Return lines about modules: the origin of non-finite numbers.
+    """Yield lines about output statistics: where non-finite numbers arose.
 
     The rows of the last step follow if they were requested.
     """

@@ -38,7 +38,7 @@ ARGUMENTS = (
 
 
 def run(arguments: argparse.Namespace) -> Answer:
-    """Copy once, or until the runs have ended or a signal arrives.
+    """Copy runs once, or with ``--follow`` until they have ended or a signal arrives.
 
     The exit code is 1 if a file is missing in the destination at the end.
     """
@@ -66,7 +66,7 @@ def run(arguments: argparse.Namespace) -> Answer:
 
 
 def _stores(arguments: argparse.Namespace) -> tuple[Store, Store]:
-    """Open source and destination.
+    """Open the source and the destination of the copies.
 
     Raises:
         UsageError: the arguments contradict each other, or the destination is in the source.
@@ -74,18 +74,21 @@ def _stores(arguments: argparse.Namespace) -> tuple[Store, Store]:
     if not arguments.every > 0:
         raise UsageError("--every must be greater than 0 seconds")
     if arguments.verify and arguments.follow:
-        raise UsageError("--verify works only once. Give it without --follow")
+        raise UsageError(
+            "--verify cannot be combined with --follow. Give only one of the two options"
+        )
     source, destination = Store(arguments.source), Store(arguments.destination)
     is_same_store = type(source.files) is type(destination.files)
     if is_same_store and f"{destination.root}/".startswith(f"{source.root}/"):
         raise UsageError(
-            f"{destination.name} is in {source.name}: the copies would be copied again"
+            f"the destination must be outside of the source {source.name}, got {destination.name}. "
+            "Otherwise the copies would be copied again"
         )
     return source, destination
 
 
 def _problems(copies: RunCopies, arguments: argparse.Namespace) -> list[str]:
-    """Describe the files that could not be copied, without secrets of addresses."""
+    """Describe the files that could not be copied, without secrets in addresses."""
     problems = set()
     for name, error in copies.problems.items():
         line = f"{name}: {error_line(error)}"
@@ -95,7 +98,7 @@ def _problems(copies: RunCopies, arguments: argparse.Namespace) -> list[str]:
 
 @contextlib.contextmanager
 def _ending_signals(is_followed: bool) -> Iterator[list[int]]:
-    """Return a context that collects signals to stop after a last round.
+    """Return a context that collects signals, so that one last round can follow.
 
     These are SIGTERM and, with ``--follow``, the first Ctrl-C. The second Ctrl-C ends the command
     at once.
@@ -130,7 +133,7 @@ def _lack(source: Store) -> str:
 
 
 def rounds(copies: RunCopies, every_s: float | None, signals: Sequence[int]) -> Iterator[None]:
-    """Copy in rounds, until all ended runs are copied or a signal arrives.
+    """Copy again and again until all runs have ended or a signal arrives.
 
     ``every_s`` is the time from round to round; ``None`` makes a single round.
     """
@@ -145,7 +148,7 @@ def rounds(copies: RunCopies, every_s: float | None, signals: Sequence[int]) -> 
 
 
 def _wait_until(end: float, signals: Sequence[int]) -> None:
-    """Sleep until a monotonic time; a signal ends the sleep within half a second."""
+    """Sleep until a time of the monotonic clock; a signal ends the sleep early."""
     while not signals:
         rest = end - time.monotonic()
         if rest <= 0:

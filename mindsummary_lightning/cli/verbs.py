@@ -1,4 +1,4 @@
-"""The subcommands in groups, with their descriptions and modules.
+"""Lists the subcommands in groups, with their descriptions and modules.
 
 Importing this module imports no module of a subcommand.
 """
@@ -86,5 +86,5 @@ _MODULES = {"list": "list_runs", "import": "import_runs"}
 
 
 def verb_module(verb: str) -> ModuleType:
-    """Import the module of a subcommand."""
+    """Import the module that implements a subcommand."""
     return importlib.import_module(f"mindsummary_lightning.cli.{_MODULES.get(verb, verb)}")

@@ -15,7 +15,7 @@ ARGUMENTS = (DIRECTORIES, json_of("the findings"))
 
 
 def run(arguments: argparse.Namespace) -> Answer:
-    """Print the findings.
+    """Check the files, and print the problems that were found.
 
     The exit code is 1 for damage or a run that cannot be read, and 2 for a missing directory.
     """

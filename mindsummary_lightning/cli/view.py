@@ -50,7 +50,7 @@ _FEW_RUNS = 20  # lineage of more is read ahead
 
 
 def run(arguments: argparse.Namespace) -> Answer:
-    """Serve until interrupted."""
+    """Serve the pages of the viewer until interrupted."""
     if not os.path.isdir(local_path("DIR", arguments.directory)):
         raise NotADirectoryError(f"{arguments.directory} is not a directory")
     if arguments.port is not None and not 0 <= arguments.port <= 65535:
@@ -105,16 +105,16 @@ def _is_run(directory: str) -> bool:
 
 
 def _say_pages(directory: str, number: int, pages: Sequence[tuple[str, str]]) -> None:
-    """Print the addresses of the pages; ``number`` counts the runs in the directory."""
+    """Print the addresses of the pages; ``number`` is the number of runs."""
     if not number:
         from mindsummary_lightning.cli.runs import links_note
 
         links = links_note([directory])
-        _report(f"no run in {directory} yet; the pages show one when it begins{links}")
+        _report(f"no run in {directory} yet; the pages will show a run when it begins{links}")
     say(f"runs in {os.path.abspath(directory)}")
     for name, address in pages:
         say(f"  {name:14}  {address}")
-    say("Ctrl-C ends it")
+    say("Ctrl-C ends the viewer")
     sys.stdout.flush()
 
 
@@ -123,10 +123,11 @@ def _warn_of_open_host(host: str, listener: socket.socket, token: str | None) ->
 
     port = listener.getsockname()[1]
     who = f"anyone who reaches port {port} of {host} {'and knows the token ' if token else ''}"
-    _report(f"warning: {who}can read the runs; nothing is encrypted")
+    _report(f"warning: {who}can read the runs, and the connections are not encrypted")
     if lacks_ipv4(listener):
         _report(
-            "warning: this system serves IPv6 only with --host ::; for IPv4 give --host 0.0.0.0"
+            "warning: with --host ::, this system accepts only IPv6 connections. To accept IPv4 "
+            "connections instead, give --host 0.0.0.0"
         )
 
 

@@ -1,4 +1,4 @@
-"""Chooses the steps and parameters of a run, and collects their values.
+"""Chooses which steps and parameters are recorded, and collects their values.
 
 It uses torch, but neither Lightning nor files.
 """

@@ -1,4 +1,4 @@
-"""Copies tensors from a device to the CPU without waiting.
+"""Copies tensors from a device to the CPU without waiting for the device.
 
 A device without pinned memory or events, or without memory for the buffer, gets plain copies, which
 wait for it.
@@ -19,7 +19,7 @@ _WARN_ONCE = WarnOnce(_LOG)  # per process: the abilities of a device do not cha
 
 
 class DeviceCopy:
-    """A copy of strided tensors from one device to the CPU.
+    """An asynchronous copy of strided tensors from one device to the CPU.
 
     The copy runs after the work that is queued on its current stream.
 
@@ -42,7 +42,8 @@ class DeviceCopy:
             device = parts[0].device.type
             _WARN_ONCE.warn(
                 (device, type(error)),
-                "%s: collected values are copied one by one, which waits for the device (%s)",
+                "the device %s cannot copy several collected values at once, so they are copied "
+                "one by one, which waits for the device (%s)",
                 device,
                 error,
                 level=logging.INFO,
@@ -51,11 +52,11 @@ class DeviceCopy:
             self._buffers = [part.cpu() for part in ordered]
 
     def is_done(self) -> bool:
-        """Tell whether :meth:`wait` returns without waiting."""
+        """Tell whether the copy has finished, so that :meth:`wait` returns immediately."""
         return self._event is None or bool(self._event.query())
 
     def wait(self) -> list[torch.Tensor]:
-        """Wait for the copy, and return the parts on the CPU in their order.
+        """Wait until the copy has finished, and return the CPU tensors in their order.
 
         Work that was queued after the copy is not waited for.
         """

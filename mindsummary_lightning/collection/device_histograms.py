@@ -1,4 +1,4 @@
-"""Reduces the histogram of a tensor on its device.
+"""Computes the histogram of a tensor on the tensor's own device.
 
 It is also reduced over the ranks that share the tensor.
 
@@ -32,7 +32,7 @@ CHUNK = 1 << 24
 def histogram_parts(
     tensor: torch.Tensor, groups: Sequence[dist.ProcessGroup | None] = ()
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Compute the numbers that the histogram of a ``REDUCIBLE`` tensor needs.
+    """Compute counts, extremes, sum and bucket edges for a tensor's histogram.
 
     The numbers stay on the device, without waiting for it.
 
@@ -63,7 +63,7 @@ def histogram_parts(
 
 
 def histogram_from_parts(parts: Sequence[torch.Tensor]) -> Histogram:
-    """Make the histogram from the tensors of ``histogram_parts``, now on the CPU."""
+    """Make a histogram from the result of ``histogram_parts``, copied to the CPU."""
     tallies, numbers, edges, counts = [part.numpy() for part in parts]
     count, nan_count, pos_inf_count, neg_inf_count = tallies.tolist()
     low, minus_high, total = numbers.tolist()
@@ -77,7 +77,7 @@ def histogram_from_parts(parts: Sequence[torch.Tensor]) -> Histogram:
 
 @functools.cache
 def wide_dtype(device_type: str) -> torch.dtype:
-    """Return the dtype to sum in: float64, or float32 where a device lacks it."""
+    """Return the dtype for sums: float64, or float32 if the device has no float64."""
     try:
         return torch.zeros((), dtype=torch.float64, device=device_type).dtype
     except torch.OutOfMemoryError:
@@ -87,7 +87,7 @@ def wide_dtype(device_type: str) -> torch.dtype:
 
 
 def _chunks(flat: torch.Tensor) -> Iterator[torch.Tensor]:
-    """Yield chunks of the elements in float32.
+    """Yield the elements in chunks, converted to float32.
 
     float32 holds every element of the reducible dtypes exactly.
     """
@@ -96,7 +96,7 @@ def _chunks(flat: torch.Tensor) -> Iterator[torch.Tensor]:
 
 
 def _statistics(flat: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Compute the counts (all, NaN, +inf, -inf), the extremes, and the sum.
+    """Compute element counts (all, NaN, +inf, -inf), minimum, maximum and sum.
 
     The extremes are lowest and minus highest, so that a single MIN reduces both.
     """
@@ -119,7 +119,7 @@ def _statistics(flat: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.T
 def _edges(
     low: torch.Tensor, high: torch.Tensor, finite: torch.Tensor, dtype: torch.dtype
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Compute ``bucket_edges`` in tensors.
+    """Compute the same edges as ``bucket_edges``, with tensor operations.
 
     They are 91 edges, the last of them repeated, and the 89 inner edges to search in.
     """
@@ -135,7 +135,7 @@ def _edges(
 
 
 def rounded_to_half(numbers: torch.Tensor) -> torch.Tensor:
-    """Convert float64 numbers to float16, rounded once as NumPy does.
+    """Convert float64 numbers to float16 with a single rounding, as NumPy does.
 
     Torch rounds them to float32 on the way.
 
@@ -149,7 +149,7 @@ def rounded_to_half(numbers: torch.Tensor) -> torch.Tensor:
 
 
 def bucket_counts(chunk: torch.Tensor, inner: torch.Tensor) -> torch.Tensor:
-    """Count the elements that have 0, 1, ... 89 inner edges at or below them."""
+    """Count the elements in each bucket, given the inner edges between the buckets."""
     # torch.histc would raise
     if torch.are_deterministic_algorithms_enabled() and chunk.device.type != "cpu":
         return bucket_counts_by_sorting(chunk, inner)
@@ -159,6 +159,6 @@ def bucket_counts(chunk: torch.Tensor, inner: torch.Tensor) -> torch.Tensor:
 
 
 def bucket_counts_by_sorting(chunk: torch.Tensor, inner: torch.Tensor) -> torch.Tensor:
-    """Count as :func:`bucket_counts` does, with deterministic operations only."""
+    """Compute :func:`bucket_counts` with deterministic operations only."""
     below = torch.searchsorted(chunk.sort().values, inner)  # NaN is sorted to the end
     return torch.diff(below, prepend=below.new_zeros(1), append=below.new_full((1,), chunk.numel()))

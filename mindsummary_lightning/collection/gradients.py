@@ -15,7 +15,7 @@ from mindsummary_lightning.collection.step_values import StepValues
 
 
 class GradientCollector:
-    """Collects gradient histograms of chosen parameters, and the norm of all.
+    """Collects gradient histograms of selected parameters, and the total norm.
 
     One object serves all steps.
     """
@@ -61,7 +61,7 @@ class GradientCollector:
         )
 
     def move_into(self, values: StepValues) -> None:
-        """Move the histograms, and the norm over all optimizers, to the step's values."""
+        """Move the histograms and the total gradient norm into the step's values."""
         gradients, self._by_optimizer = list(self._by_optimizer.values()), {}
         for histograms, _ in gradients:
             values.extend(histograms)
@@ -70,7 +70,7 @@ class GradientCollector:
 
 
 def total_norm(gradients: Iterable[torch.Tensor]) -> torch.Tensor:
-    """Compute the Euclidean norm of all gradients together, a float32 tensor.
+    """Compute the Euclidean norm over all gradients together, as a float32 tensor.
 
     All ranks that share a sharded gradient call it.
     """
@@ -86,7 +86,7 @@ def total_norm(gradients: Iterable[torch.Tensor]) -> torch.Tensor:
 
 
 def stored_elements(gradient: torch.Tensor) -> torch.Tensor:
-    """Return the elements that count in a norm.
+    """Return the elements of a gradient that enter its norm.
 
     Of a sparse gradient (``nn.Embedding(sparse=True)``) they are the stored elements.
     """
@@ -96,7 +96,7 @@ def stored_elements(gradient: torch.Tensor) -> torch.Tensor:
 
 
 def as_exact(tensor: torch.Tensor) -> torch.Tensor:
-    """Return a tensor in a dtype at least as precise as float32."""
+    """Convert a tensor to float32, unless its dtype is at least as precise."""
     if tensor.dtype in (torch.float32, torch.float64) or tensor.is_complex():
         return tensor
     return tensor.float()

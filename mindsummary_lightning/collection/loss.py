@@ -9,7 +9,7 @@ import torch
 
 
 def loss_of(outputs: Any) -> Any:
-    """Return the loss that a step returned, or ``None``.
+    """Return the loss in the outputs of a training step, or ``None``.
 
     That is a tensor or number, a mapping with ``"loss"``, or a list or tuple that begins with one
     of these.
@@ -22,7 +22,7 @@ def loss_of(outputs: Any) -> Any:
 
 
 def mean_loss(outputs: Any, accumulated_batches: int = 1) -> torch.Tensor | None:
-    """Return the mean of a step's loss, or ``None``.
+    """Return the mean of the loss in a step's outputs, or ``None`` without a loss.
 
     It is a float32 tensor on the loss's device.
 
@@ -42,7 +42,7 @@ def mean_loss(outputs: Any, accumulated_batches: int = 1) -> torch.Tensor | None
 
 
 def mean_of_losses(readers: Sequence[Callable[[], torch.Tensor | None]]) -> torch.Tensor | None:
-    """Return the mean of the losses on their device, or ``None`` without losses.
+    """Compute the mean of several losses on their device; ``None`` without losses.
 
     It does not wait for the device.
     """

@@ -1,4 +1,4 @@
-"""Buffers for the values of summary operators until a step is recorded.
+"""Keeps the values of summary operators in buffers until a step is recorded.
 
 The module also chooses the buffers that a value belongs to.
 
@@ -39,7 +39,7 @@ _warnings = WarnOnce(_LOG)
 
 
 class OperatorBuffer:
-    """The values of summary operators since the last :meth:`take`.
+    """The values given to summary operators since the last :meth:`take`.
 
     It keeps the newest value of a kind and name, copied when it came.
 
@@ -66,7 +66,7 @@ class OperatorBuffer:
         self._warnings = WarnOnce(_LOG)
 
     def settle(self) -> None:
-        """Collect the values of the current thread from now on."""
+        """Assign this buffer to the current thread, whose values it collects."""
         self.process = os.getpid()
         self.thread = threading.current_thread()
         if self._others is None:
@@ -81,7 +81,7 @@ class OperatorBuffer:
         self._this_pass.clear()
 
     def put(self, plugin: str, name: str, value: Any, in_backward: bool = False) -> None:
-        """Keep a value.
+        """Store an operator's value in this buffer.
 
         A second value under its name in the same pass replaces it, with a warning per name.
 
@@ -103,11 +103,14 @@ class OperatorBuffer:
             self._values[key] = _copied(value)
         except (MemoryError, RuntimeError) as error:  # a device without memory
             self._warnings.warn(
-                ("copy", key), "%s %r is not recorded: it cannot be copied: %s", *key, error
+                ("copy", key),
+                "%s %r is not recorded, because its value cannot be copied: %s",
+                *key,
+                error,
             )
 
     def take(self) -> list[tuple[str, str, Any]]:
-        """Remove and return the kinds, names and values.
+        """Return the stored kinds, names and values, and remove them from the buffer.
 
         They are in the order in which each name first appeared.
         """
@@ -117,7 +120,7 @@ class OperatorBuffer:
 
 
 def begin_training(buffer: OperatorBuffer) -> None:
-    """Begin a training in this thread and context.
+    """Assign a buffer to the training that begins in this thread and context.
 
     ``buffer`` is opened for its collected steps.
     """
@@ -129,7 +132,7 @@ def begin_training(buffer: OperatorBuffer) -> None:
 
 
 def end_training(buffer: OperatorBuffer) -> None:
-    """End a training; does nothing if it has ended already."""
+    """Close a training's buffer for good; does nothing if this was done before."""
     close(buffer)
     with contextlib.suppress(ValueError):
         _trainings.remove(buffer)
@@ -167,7 +170,7 @@ def open_buffers() -> list[OperatorBuffer]:
 
 
 def put(plugin: str, name: str, value: Any, in_backward: bool = False) -> None:
-    """Put a value into the buffers that it belongs to.
+    """Store a value in the buffers of the training or record that it belongs to.
 
     If they are unknown, the value is not recorded, which is logged once.
     """
@@ -176,8 +179,8 @@ def put(plugin: str, name: str, value: Any, in_backward: bool = False) -> None:
             buffer.put(plugin, name, value, in_backward)
         else:
             text = (
-                "%s %r is not recorded: it was given in a process that was forked from the one "
-                "that records"
+                "%s %r is not recorded: it was given in a process that was forked from the "
+                "recording process"
             )
             _warnings.warn("forked", text, plugin, name, level=logging.DEBUG)
 
@@ -197,16 +200,16 @@ def _owners(plugin: str, name: str, in_backward: bool) -> Sequence[OperatorBuffe
         return buffers
     _warnings.warn(
         "unknown",
-        "%s %r is not recorded: it is unknown which training the summary operators belong to that "
-        "are called in the thread %r. Call them in the thread that trains, or in its context: "
-        "contextvars.copy_context().run",
+        "%s %r is not recorded, because the thread %r called the summary operator, and it is "
+        "unknown to which training this thread belongs. Call summary operators in the thread that "
+        "trains, or in its context: contextvars.copy_context().run",
         *(plugin, name, thread.name),
     )
     return ()
 
 
 def _buffers_of_only_thread() -> Sequence[OperatorBuffer]:
-    """Return the collecting buffers if all belong to the same thread, else none."""
+    """Return the open buffers if they belong to one thread, otherwise an empty list."""
     if len({id(buffer.thread) for buffer in open_buffers()}) != 1:
         return ()
     return [training for training in _trainings if training.is_taking][-1:] or _records
@@ -224,7 +227,7 @@ def _nobody(plugin: str, name: str) -> Sequence[OperatorBuffer]:
 
 
 def _copied(value: Any) -> Any:
-    """Copy a value.
+    """Copy a value, so that later changes in place do not affect the record.
 
     An object that cannot be recorded stays as it is, for the error message.
     """

@@ -1,4 +1,4 @@
-"""Summary operators: call them with a name and a value inside a model.
+"""Summary operators: functions and modules that record values inside a model.
 
 They record on collected steps.
 
@@ -37,7 +37,7 @@ def scalar_summary(name: str, value: Any) -> None:
 
 
 def tensor_summary(name: str, value: torch.Tensor) -> None:
-    """Record a tensor with dimensions, element by element.
+    """Record all elements of a tensor with at least one dimension.
 
     A SummaryCollector records it on at most 20 steps of a run, ``SummaryRecord.record()`` at every
     call.
@@ -51,7 +51,7 @@ def tensor_summary(name: str, value: torch.Tensor) -> None:
 
 
 def image_summary(name: str, value: torch.Tensor) -> None:
-    """Record a batch of pictures.
+    """Record a batch of images.
 
     Args:
         name: as in :func:`scalar_summary`.
@@ -63,7 +63,7 @@ def image_summary(name: str, value: torch.Tensor) -> None:
 
 
 def histogram_summary(name: str, value: torch.Tensor) -> None:
-    """Record the distribution of a tensor with dimensions.
+    """Record the histogram of a tensor with at least one dimension.
 
     Args:
         name: as in :func:`scalar_summary`.
@@ -74,7 +74,7 @@ def histogram_summary(name: str, value: torch.Tensor) -> None:
 
 
 class ScalarSummary(nn.Module):
-    """:func:`scalar_summary` as a module; records only in training mode."""
+    """A module that calls :func:`scalar_summary`, in training mode only."""
 
     def forward(self, name: str, value: Any) -> None:
         """Record ``value`` under ``name``."""
@@ -83,7 +83,7 @@ class ScalarSummary(nn.Module):
 
 
 class TensorSummary(nn.Module):
-    """:func:`tensor_summary` as a module; records only in training mode."""
+    """A module that calls :func:`tensor_summary`, in training mode only."""
 
     def forward(self, name: str, value: torch.Tensor) -> None:
         """Record ``value`` under ``name``."""
@@ -92,7 +92,7 @@ class TensorSummary(nn.Module):
 
 
 class ImageSummary(nn.Module):
-    """:func:`image_summary` as a module; records only in training mode."""
+    """A module that calls :func:`image_summary`, in training mode only."""
 
     def forward(self, name: str, value: torch.Tensor) -> None:
         """Record ``value`` under ``name``."""
@@ -101,7 +101,7 @@ class ImageSummary(nn.Module):
 
 
 class HistogramSummary(nn.Module):
-    """:func:`histogram_summary` as a module; records only in training mode."""
+    """A module that calls :func:`histogram_summary`, in training mode only."""
 
     def forward(self, name: str, value: torch.Tensor) -> None:
         """Record ``value`` under ``name``."""
@@ -142,7 +142,7 @@ def _put_compiled(plugin: str, name: str, value: Any) -> None:
 
 
 def _as_tensor(value: Any) -> torch.Tensor | None:
-    """Convert a value to a tensor while a compiler traces.
+    """Convert a value to a tensor while ``torch.compile`` traces the model.
 
     The result is ``None`` if there are none, because an error would end the training. In lists only
     numbers are read, or tensors of one shape.
@@ -161,7 +161,7 @@ def _as_tensor(value: Any) -> torch.Tensor | None:
 
 
 def _stacked(tensors: Sequence[torch.Tensor]) -> torch.Tensor | None:
-    """Join tensors of the same shape; ``None`` if they differ, or have no data."""
+    """Stack tensors; ``None`` if their shapes differ or a tensor has no data."""
     is_even = all(part.shape == tensors[0].shape and not part.is_meta for part in tensors)
     if is_even:
         return torch.stack([part.detach() for part in tensors])
@@ -169,7 +169,7 @@ def _stacked(tensors: Sequence[torch.Tensor]) -> torch.Tensor | None:
 
 
 def _representable(value: int) -> int | float:
-    """Return an int; beyond 64 bits, the nearest float or infinity."""
+    """Return an int, or the nearest float or infinity if it does not fit 64 bits."""
     if -(2**63) <= value < 2**63:
         return value
     if abs(value) < _LARGEST:
@@ -202,7 +202,7 @@ def _shape(value: Any) -> tuple[int, ...] | None:
 
 
 class _Unreadable:
-    """A value that a compiled program cannot hand over.
+    """A placeholder for a value that a compiled program cannot record.
 
     Reading it raises an error with its kind.
     """

@@ -34,7 +34,7 @@ _FLAGS = _KNOWN[:-2]
 
 @dataclass(frozen=True, slots=True)
 class CollectOptions:
-    """The collected values, by the keys of :class:`SpecifiedData`.
+    """Options that choose which values are collected, as in :class:`SpecifiedData`.
 
     The defaults of the last two keys are resolved.
 
@@ -99,11 +99,13 @@ def _check_keys(data: Any) -> None:
     if unknown:
         near = closest(str(unknown[0]), _KNOWN)
         known = ", ".join(_KNOWN)
-        raise ValueError(f"collect_specified_data knows no {unknown[0]!r}{near}; it knows {known}")
+        raise ValueError(
+            f"collect_specified_data has no key {unknown[0]!r}{near}; its keys are {known}"
+        )
 
 
 def checked_gradients(collect_gradients: Any) -> str | bool | None:
-    """Check ``collect_gradients``: a bool, an expression for names, or ``None``.
+    """Check ``collect_gradients``: a bool, a regular expression or ``None``.
 
     Anything else raises a TypeError or ValueError.
     """
@@ -126,7 +128,7 @@ class ParameterStatisticsOptions:
 
 
 def _checked_statistics(collect_parameter_statistics: Any) -> str | None:
-    """Return the expression for parameters with statistics, or ``None``."""
+    """Return the regular expression that selects parameters, or ``None``."""
     if isinstance(collect_parameter_statistics, bool):
         return EVERY if collect_parameter_statistics else None
     return _checked_expression("collect_parameter_statistics", collect_parameter_statistics)
@@ -135,7 +137,7 @@ def _checked_statistics(collect_parameter_statistics: Any) -> str | None:
 def checked_parameter_statistics(
     collect_parameter_statistics: Any, collect_parameter_updates: Any
 ) -> ParameterStatisticsOptions:
-    """Check the expression of the parameters and whether updates are wanted.
+    """Check the two options for statistics of parameters and of their updates.
 
     ``collect_parameter_updates`` implies statistics of every parameter.
 
@@ -281,7 +283,7 @@ def hyper_config() -> dict[str, CustomValue]:
         return {}
     if len(text) > _MAX_HYPER_CONFIG:
         _LOG.warning(
-            "%s is ignored: it has %d characters, more than %d",
+            "%s is ignored: it has %d characters, but at most %d are allowed",
             _HYPER_CONFIG,
             len(text),
             _MAX_HYPER_CONFIG,

@@ -1,4 +1,4 @@
-"""Selects the recorded parameters of a model.
+"""Selects the parameters of a model that are recorded.
 
 Their values are read when a step is collected.
 """
@@ -32,7 +32,7 @@ _Place = tuple[Mapping[str, Any], str, Any]
 
 @dataclass(frozen=True, slots=True)
 class NamedParameter:
-    """A parameter that an optimizer holds.
+    """A parameter that an optimizer holds, with its name in the model.
 
     Pruned, it has the name and the value of the weight that the module computes with. Parametrized,
     it keeps its own name (``parametrizations.weight.original``) and value, which say what it is: to
@@ -44,7 +44,7 @@ class NamedParameter:
     mask: torch.Tensor | None = None
 
     def value(self) -> torch.Tensor:
-        """Return the present weight, detached.
+        """Return the parameter's present values, detached from autograd.
 
         A single number becomes a tensor of an element, so that it gets a histogram.
         """
@@ -53,7 +53,7 @@ class NamedParameter:
         return weight if weight.dim() else weight.reshape(1)
 
     def matches(self, expression: re.Pattern[str]) -> bool:
-        """Tell whether an expression matches the start of the name.
+        """Tell whether a regular expression matches the start of the parameter's name.
 
         Of the original of a parametrized weight, the weight's name counts, too.
         """
@@ -62,7 +62,7 @@ class NamedParameter:
 
 
 class ParameterNames:
-    """Names of the parameters of a module that optimizers hold.
+    """Finds the names of the module parameters that optimizers hold.
 
     The names are computed again when the parameters or their modules have changed.
 
@@ -79,7 +79,7 @@ class ParameterNames:
         self._places: list[_Place] = []
 
     def of(self, module: nn.Module, optimizers: Iterable[Optimizer]) -> list[NamedParameter]:
-        """Return the selected parameters in the optimizers' order, without duplicates.
+        """Return the optimizers' parameters in order, without duplicates, with names.
 
         The list is the same as long as the model has not changed.
 
@@ -114,7 +114,7 @@ class ParameterNames:
 
 
 def select_parameters(named: Sequence[NamedParameter], pattern: str | None) -> list[NamedParameter]:
-    """Select the parameters whose names match an expression from the start.
+    """Select parameters by a regular expression that matches the start of a name.
 
     ``None`` selects the first five.
     """

@@ -1,4 +1,4 @@
-"""Collects statistics of every parameter.
+"""Collects statistics of parameters, their gradients and their updates.
 
 They are computed from gradients and weights, and become values of a step.
 """
@@ -57,7 +57,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StatisticsPart:
-    """The statistics of some parameters, and their rows.
+    """Statistics of some parameters, and the table rows that they belong to.
 
     ``kind`` tells whether they are of gradients, weights or updates.
     """
@@ -83,7 +83,7 @@ def _are_same(some: Sequence[Any], others: Sequence[Any]) -> bool:
 
 
 class ParameterStatistics:
-    """Collects the statistics of each step as tables, scalars and pictures.
+    """Collects statistics of the selected parameters at every collected step.
 
     It makes tables, scalars and pictures of them.
 
@@ -159,7 +159,7 @@ class ParameterStatistics:
                 self._copied |= {id(each.parameter) for each in named}
 
     def move_into(self, values: StepValues, selected: Sequence[NamedParameter]) -> None:
-        """Move the gradients of this step, and the weights after it, to its values."""
+        """Move the statistics of gradients and weights into this step's values."""
         gradients, before, copied = [*self._gradients.values()], self._before, self._copied
         self.clear()
         for of_optimizer in gradients:
@@ -184,7 +184,7 @@ class ParameterStatistics:
             _add(values, "weight", together, parts)
 
     def finish(self, step: int, values: Sequence[tuple[str, Any]]) -> _Pairs:
-        """The values of a step, with a table, a picture and scalars in place of its parts."""
+        """Return the values of a step, with its statistics as table, image and scalars."""
         parts = [value for _, value in values if isinstance(value, StatisticsPart)]
         pairs = [(tag, value) for tag, value in values if not isinstance(value, StatisticsPart)]
         if not parts:
@@ -215,13 +215,13 @@ class ParameterStatistics:
         return [*pairs, *scalars]
 
     def _is_worth_a_warning(self, kind: str) -> bool:
-        """Whether the first non-finite number is reported; a skipped overflow is normal."""
+        """Tell whether to warn of a non-finite number; skipped overflows are normal."""
         if self._has_warned:
             return False
         return not (self._skips_overflow and kind == "gradient")
 
     def rest(self) -> _Pairs:
-        """Return the unwritten table and picture of the last collected step.
+        """Return the table and image of the last collected step if not yet written.
 
         At the end of a run both are written.
         """
@@ -250,7 +250,7 @@ class ParameterStatistics:
         tensors: Sequence[Any],
         use: Callable[[RowPlan, Sequence[Any]], _T],
     ) -> tuple[_Together, _T]:
-        """Apply ``use`` to the tensors of some parameters.
+        """Call ``use`` with a plan for some parameters' tensors, and the tensors.
 
         The plan of the last step is used if it still fits.
         """
@@ -295,8 +295,9 @@ class ParameterStatistics:
     ) -> None:
         self._has_warned = True
         _LOG.warning(
-            "step %d: the %s of %s is not finite, the first such value of this run. %d of %d "
-            "parameters are affected, the loss is %s. See the steps before: mindsummary show RUN",
+            "step %d: the %s of %s is not finite, for the first time in this run. At this step %d "
+            "of %d parameters are affected, and the loss is %s. To see the steps before, run: "
+            "mindsummary show RUN",
             *(
                 step,
                 first[1],
@@ -313,7 +314,7 @@ _NON_FINITE = [COLUMNS.index("gradient_non_finite"), COLUMNS.index("weight_non_f
 
 @contextlib.contextmanager
 def _noting(values: StepValues, what: str) -> Iterator[None]:
-    """Return a context that notes an error in the values instead of raising it."""
+    """Return a context that adds an error to ``values.problems`` without raising it."""
     try:
         yield
     except Exception as error:
@@ -341,7 +342,7 @@ def _add(
 
 
 def _difference(before: torch.Tensor, after: torch.Tensor) -> torch.Tensor:
-    """Compute the change of a weight, in place if that is exact enough.
+    """Compute how a weight has changed, in place if its dtype is exact enough.
 
     bfloat16 would round the difference to two digits.
     """

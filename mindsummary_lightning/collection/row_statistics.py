@@ -1,4 +1,4 @@
-"""Computes statistics of many tensors at once, in few operations.
+"""Computes the statistics of many tensors together, in few operations.
 
 They do not wait for the device, and need no function of the tensors' own.
 
@@ -36,7 +36,7 @@ _TINY, _HUGE = 1e-15, 1e15  # between them no square leaves the range of float32
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TensorStatistics:
-    """Statistics of tensors, as arrays with an element per tensor.
+    """Statistics of several tensors: arrays with one element per tensor.
 
     Magnitudes are those of the finite elements.
     """
@@ -51,7 +51,7 @@ class TensorStatistics:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowStatistics:
-    """Reduced rows of some tensors of the same device.
+    """Intermediate results for the statistics of some tensors on one device.
 
     On the CPU they become numbers.
     """
@@ -65,7 +65,7 @@ class RowStatistics:
     """Largest magnitude, their sum, Euclidean norm, non-zero and non-finite elements, by row."""
 
     def statistics(self, table: torch.Tensor, scale: float = 1.0) -> TensorStatistics:
-        """Compute the statistics from ``table``, which is on the CPU.
+        """Compute the tensors' statistics from ``table``, copied to the CPU.
 
         The tensors were ``scale`` times the numbers that count.
         """
@@ -88,7 +88,7 @@ class RowStatistics:
 
 
 class _Block(NamedTuple):
-    """Tensors of the same shape, dtype and device that are reduced together."""
+    """Tensors of one shape, dtype and device whose statistics are computed together."""
 
     places: Sequence[int]
     size: int  # elements of each on this rank
@@ -98,7 +98,7 @@ class _Block(NamedTuple):
 
 
 class _OneTable(NamedTuple):
-    """Tensors of the same device and ranks, which become a table.
+    """Tensors on one device and the same ranks, whose results form one table.
 
     The arrays have an element per tensor.
     """
@@ -111,7 +111,7 @@ class _OneTable(NamedTuple):
 
 
 class _TensorLayout(NamedTuple):
-    """The properties that tensors share if they are reduced together."""
+    """The properties that tensors must share to be computed together."""
 
     device: torch.device
     groups: Any
@@ -134,7 +134,7 @@ def _layout_of(tensor: Any) -> _TensorLayout:
 def _blocks_of(
     layout: _TensorLayout, first: Any, places: Sequence[int]
 ) -> Iterator[tuple[_Block, int]]:
-    """Return the blocks of tensors with one layout, and a tensor's element count."""
+    """Yield blocks of tensors with one layout, and the element count of a tensor."""
     is_accelerator = layout.device.type != "cpu"
     width, chunk = _WIDTH[is_accelerator], CHUNK[is_accelerator]
     elements = first.numel()
@@ -163,7 +163,7 @@ def _table_of(groups: Sequence[Any], blocks: Sequence[tuple[_Block, int]]) -> _O
 
 
 class RowPlan:
-    """A plan of the tensors that are reduced together.
+    """A plan that groups tensors whose statistics are computed together.
 
     It serves later tensors that are like the first ones, place by place. Of a sparse tensor the
     stored elements count.
@@ -190,7 +190,7 @@ class RowPlan:
             self._parts.append(_table_of(groups, blocks))
 
     def blocks(self, tensors: Sequence[torch.Tensor]) -> Iterator[torch.Tensor]:
-        """Stack the tensors that are reduced together, a row per tensor.
+        """Stack the tensors of each group into a block with one row per tensor.
 
         A block of a single tensor is no copy of it.
 
@@ -211,20 +211,20 @@ class RowPlan:
     def statistics(
         self, tensors: Sequence[torch.Tensor], wanted: Collection[str] = EVERY
     ) -> list[RowStatistics]:
-        """Reduce the rows of tensors like the plan's; see :meth:`reduced`."""
+        """Compute the statistics of tensors that fit this plan; see :meth:`reduced`."""
         (reduced,) = self.reduced(((block,) for block in self.blocks(tensors)), wanted)
         return reduced
 
     @torch.no_grad()
     def copies(self, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        """Copy the present blocks."""
+        """Copy the tensors into blocks, which keep the present values."""
         return [block.clone() if len(block) == 1 else block for block in self.blocks(tensors)]
 
     @torch.no_grad()
     def reduced(
         self, blocks: Iterable[Sequence[torch.Tensor]], *wanted: Collection[str]
     ) -> list[list[RowStatistics]]:
-        """Reduce the rows of blocks, for every device and set of sharing ranks.
+        """Compute statistics of blocks, separately for each device and set of ranks.
 
         Several blocks of one place, weights and their updates, are reduced one after the other, and
         each has a list. All ranks that share a sharded tensor must call. Only the fields of
@@ -258,7 +258,7 @@ def _joined(tables: Sequence[torch.Tensor]) -> torch.Tensor:
 
 
 def _reduced(tensors: torch.Tensor, wanted: Collection[str], block: _Block) -> torch.Tensor:
-    """Compute the table of a block with a fixed number of rows per tensor."""
+    """Compute the table of results of a block, with equally many rows per tensor."""
     whole, rest = divmod(block.size, block.width)
     parts = []
     if whole:
@@ -279,7 +279,7 @@ def _reduced(tensors: torch.Tensor, wanted: Collection[str], block: _Block) -> t
 
 
 def _reduced_rows(elements: torch.Tensor, wanted: Collection[str]) -> torch.Tensor:
-    """Compute the table of non-empty rows."""
+    """Compute the table of results of rows that have at least one element."""
     elements = as_exact(elements.abs() if elements.is_complex() else elements)
     table = _plain_rows(elements, wanted) if elements.device.type == "cpu" else None
     if table is not None:
@@ -300,7 +300,7 @@ def _reduced_rows(elements: torch.Tensor, wanted: Collection[str]) -> torch.Tens
 
 
 def _plain_rows(elements: torch.Tensor, wanted: Collection[str]) -> torch.Tensor | None:
-    """Compute the same table in half the operations.
+    """Compute the table of ordinary finite rows in half the operations.
 
     It is ``None`` unless all is finite and no square leaves the range of the dtype.
     """
@@ -322,7 +322,7 @@ def _plain_rows(elements: torch.Tensor, wanted: Collection[str]) -> torch.Tensor
 
 
 def _reduced_over(groups: Sequence[Any], table: torch.Tensor) -> torch.Tensor:
-    """Reduce a table over the ranks that share the tensors."""
+    """Combine the tables of all ranks that share the tensors."""
     # that of a rank's own numbers may differ from another's
     table = table.to(wide_dtype(table.device.type))
     largest, sums = table[:1].clone(), table[1:].clone()

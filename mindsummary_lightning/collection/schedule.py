@@ -1,4 +1,4 @@
-"""Decides which steps are collected, by integers only.
+"""Decides from the number of a step whether the step is collected.
 
 The rules are MindSpore's (``SummaryCollector``, 2.7.0), steps counted from 1, with two of our own:
 the last step is collected as well, so that a run shorter than ``collect_freq`` shows where it
@@ -19,7 +19,7 @@ _GROWTH = 2.5
 
 
 def tensor_steps(total: int | None, collect_freq: int) -> Iterable[int]:
-    """Return the default range of steps, after the first, with tensors.
+    """Return the steps after the first at which tensors are recorded by default.
 
     It has at most 20 of the ``total`` steps of a run.
     """
@@ -36,7 +36,7 @@ def tensor_steps(total: int | None, collect_freq: int) -> Iterable[int]:
 
 
 class Schedule:
-    """Tells which values of a step, counted from 1, are collected.
+    """Decides which values of a step are collected; steps count from 1.
 
     The ``total`` of a run may be unknown.
 
@@ -93,7 +93,7 @@ class Schedule:
         return step == 1 or step in self._inputs
 
     def collects_tables(self, step: int) -> bool:
-        """Tell whether a collected step's table of parameters is recorded.
+        """Tell whether the table of parameter statistics is recorded at a step.
 
         It is recorded with tensors, and on the first collected step after a step with tensors.
         """
@@ -106,14 +106,14 @@ class Schedule:
         )
 
     def collects_pictures(self, step: int) -> bool:
-        """Tell whether pictures are drawn after a collected step.
+        """Tell whether the heat maps of statistics are recorded at a collected step.
 
         They are drawn five times in a run at most, and at its end.
         """
         return step == self._total or (step > 1 and self._has_passed(self._picture_steps, step))
 
     def _has_passed(self, steps: Container[int], step: int) -> bool:
-        """Tell whether a step lies after the last collected step, up to this step."""
+        """Tell whether a step of ``steps`` came since the last collected step."""
         if isinstance(steps, range):  # of a fixed gap, without an end
             return step % steps.step < self._freq
         return isinstance(steps, frozenset) and any(
@@ -134,7 +134,7 @@ class Schedule:
         )
 
     def default_steps_until(self, step: int) -> tuple[int, int]:
-        """Count the default steps with tensors and with images up to this step.
+        """Count up to a step the default steps with tensors, and those steps with images.
 
         A run that resumes from here needs these numbers.
         """

@@ -49,7 +49,7 @@ def groups_that_share(tensor: Any) -> tuple[Any, ...]:
 
 
 def largest_shard(tensor: Any) -> int:
-    """Return the size of a ``DTensor``'s largest shard."""
+    """Return the number of elements in the largest shard of a ``DTensor``."""
     shape = list(tensor.shape)
     for n, placement in enumerate(tensor.placements):
         if placement.is_shard():

@@ -1,4 +1,4 @@
-"""Collects the values of a run's collected steps.
+"""Collects the values of the steps that a schedule chooses.
 
 Values arrive from hooks and become tags and values that are ready to be written.
 
@@ -41,7 +41,7 @@ _CLOSEST = 3  # parameter names that a warning proposes
 
 
 class _Selection(NamedTuple):
-    """The recorded parameters.
+    """The parameters to record, by the kind of record.
 
     They have a histogram, a histogram of their gradients, or a row of statistics.
     """
@@ -52,7 +52,7 @@ class _Selection(NamedTuple):
 
 
 class StepCollector:
-    """Collects the steps of a run.
+    """Collects the values of a run's steps in the order of the training's hooks.
 
     ``step`` is the number of steps done, with the steps of a resumed run.
 
@@ -119,7 +119,7 @@ class StepCollector:
 
     @property
     def default_steps_used(self) -> tuple[int, int]:
-        """Return the steps at which tensors and input images are collected by default.
+        """Return how many default steps with tensors and with images are done.
 
         A run that resumes from here has this many fewer.
         """
@@ -127,7 +127,7 @@ class StepCollector:
 
     @property
     def statistics_names(self) -> Sequence[str]:
-        """Return the row names of the parameter tables so far."""
+        """Return the row names of the parameter statistics tables recorded so far."""
         if self._statistics is None:
             return []
         return self._statistics.names
@@ -153,7 +153,7 @@ class StepCollector:
     def take_gradients(
         self, optimizer: Optimizer, scale: Callable[[], torch.Tensor | None]
     ) -> None:
-        """Collect gradients before an optimizer steps; they are not clipped yet.
+        """Collect the gradients before an optimizer steps, and before they are clipped.
 
         Of several steps in a batch the last counts.
 
@@ -212,7 +212,7 @@ class StepCollector:
         self._send(values)
 
     def end_run(self, parameters: Callable[[], Sequence[NamedParameter]]) -> None:
-        """End the run.
+        """Collect the final state at the end of a run.
 
         The state after its last step is collected, if that step was not collected.
         """
@@ -235,7 +235,7 @@ class StepCollector:
         self._use(None)
 
     def drain(self, wait: bool = False) -> Iterator[tuple[int, list[tuple[str, SummaryValue]]]]:
-        """Return the steps whose values have arrived, oldest first, and their values.
+        """Yield the steps whose values have arrived on the CPU, oldest first.
 
         With ``wait`` the run ends: all in-flight steps, and what the last of them has left for the
         end.
@@ -276,7 +276,8 @@ class StepCollector:
         else:
             self._report_absent(
                 "collect_input_data",
-                "input_data/auto is not recorded: the batch holds no (N, 1 or 3, H, W) tensor",
+                "input_data/auto is not recorded: the batch holds no image tensor, of shape "
+                "(N, 1, H, W) or (N, 3, H, W)",
             )
 
     def _add_state(self, values: StepValues) -> None:
@@ -316,7 +317,7 @@ class StepCollector:
         self._named: Sequence[NamedParameter] | None = None
 
     def _selection(self) -> _Selection:
-        """Select the recorded parameters by their present state."""
+        """Select the parameters to record, again if the model has changed."""
         if self._named is None:
             self._named = [] if self._parameters is None else self._parameters()
         named = self._named
@@ -341,7 +342,7 @@ class StepCollector:
     def _select(
         self, named: Sequence[NamedParameter], option: str, pattern: str | None
     ) -> Sequence[NamedParameter]:
-        """Select the parameters that an option names and this rank can record."""
+        """Select the parameters that match an option's pattern and can be recorded."""
         selected = select_parameters(named, pattern)
         if pattern is not None and not selected and named and option not in self._unmatched:
             self._unmatched.add(option)
@@ -350,8 +351,8 @@ class StepCollector:
             )
             self._warn(
                 option,
-                "%s %r matches no parameter of an optimizer, so none is recorded; "
-                "the closest names are %s",
+                "%s %r matches no parameter of an optimizer, so no parameter is recorded. The "
+                "closest parameter names are %s",
                 *(option, pattern, ", ".join(closest)),
             )
         whole = [each for each in selected if not is_flattened(each.parameter)]

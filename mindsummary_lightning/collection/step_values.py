@@ -35,7 +35,7 @@ The result of a reduction is not smaller.
 
 @dataclass(slots=True)
 class _Pending:
-    """A value whose parts are on a device, and the function that makes it.
+    """A value to be made from tensors that are still on a device.
 
     The function is called once they are on the CPU.
     """
@@ -47,20 +47,20 @@ class _Pending:
 
 
 class StepPart(Protocol):
-    """Additional values of some steps.
+    """The protocol of an object that adds values to some steps.
 
     They are made when their tensors are on the CPU.
     """
 
     def move_into(self, values: StepValues) -> None:
-        """Move the collected content of this step to the step's values."""
+        """Move this object's collected tensors into the step's values."""
 
     def finish(self, pairs: Sequence[tuple[str, Any]]) -> list[tuple[str, SummaryValue]]:
-        """Return the values of a step, with the finished values of this object."""
+        """Return a step's values after this object has finished its own values."""
 
 
 def _built(pending: _Pending) -> SummaryValue:
-    """Wait for the copy of the tensors, and make the value from them."""
+    """Wait until the tensors are copied, and make the value from the copies."""
     assert pending.copy is not None  # since send
     return pending.build(pending.copy.wait()[slice(*pending.place)])
 
@@ -90,28 +90,28 @@ class StepValues:
         self._copies: list[DeviceCopy] | None = None
 
     def add_scalar(self, tag: str, value: torch.Tensor | float) -> None:
-        """Add the single number of ``value``."""
+        """Add the number in ``value`` as a scalar."""
         self._add(tag, value, to_scalar, _pending_scalar)
 
     def add_histogram(self, tag: str, tensor: torch.Tensor) -> None:
-        """Add the histogram of a tensor with dimensions.
+        """Add the histogram of a tensor with at least one dimension.
 
         A sharded ``DTensor`` is reduced over the ranks that share it, so all of them must add it.
         """
         self._add(tag, tensor, to_histogram, _pending_histogram)
 
     def add_image(self, tag: str, batch: torch.Tensor) -> None:
-        """Add a batch of images, NCHW with 1 or 3 channels, as an image."""
+        """Add a batch of images (NCHW, 1 or 3 channels) as a single image."""
         self._add(tag, batch, batch_to_image, lambda tensor: _pending_whole(tensor, batch_to_image))
 
     def add_tensor(self, tag: str, tensor: torch.Tensor) -> None:
-        """Add all elements of a tensor with dimensions."""
+        """Add all elements of a tensor with at least one dimension."""
         self._add(tag, tensor, to_tensor, lambda tensor: _pending_whole(tensor, to_tensor))
 
     def add_deferred(
         self, tag: str, parts: Sequence[torch.Tensor], build: Callable[[list[torch.Tensor]], Any]
     ) -> None:
-        """Add a value that ``build`` makes of tensors once they are on the CPU.
+        """Add a value that ``build`` makes from tensors when they are on the CPU.
 
         The tensors are of the same device, and must not change meanwhile.
         """
@@ -121,13 +121,13 @@ class StepValues:
             self._values.append((tag, _Pending(parts, build)))
 
     def extend(self, other: StepValues) -> None:
-        """Move the values of another object, which has not been sent, to the end."""
+        """Append the values of another object, on which ``send`` was not called."""
         self._values += other._values
         self.problems += other.problems
         other._values, other.problems = [], []
 
     def send(self) -> None:
-        """Start one copy to the CPU for each device.
+        """Start to copy all tensors to the CPU, with one copy per device.
 
         A copy runs after the work that its device has already queued.
 
@@ -198,12 +198,12 @@ class StepValues:
 
 
 def _must_wait(tensor: torch.Tensor) -> bool:
-    """Tell whether reading the numbers would wait for a device or for ranks."""
+    """Tell whether reading a tensor would wait for a device or for other ranks."""
     return tensor.device.type not in ("cpu", "meta") or is_sharded(tensor)
 
 
 def _plain(tensor: Any) -> torch.Tensor:
-    """Return a dense, local tensor with the same elements.
+    """Convert a tensor to a dense tensor of this process, with the same elements.
 
     Raises:
         TypeError: it is sharded (gathering it would take all ranks) or has no numbers that can be

@@ -1,4 +1,4 @@
-"""Reduces statistics of a tensor on its device, without waiting.
+"""Computes statistics of a tensor on its device, without waiting for the device.
 
 They are the numbers in a row of a step's output statistics.
 
@@ -30,7 +30,7 @@ _WIDE = (torch.int32, torch.int64, torch.uint16, torch.uint32, torch.uint64)
 
 
 def plain_tensor(tensor: torch.Tensor) -> torch.Tensor | None:
-    """Return the dense tensor of real numbers that is reduced.
+    """Return a tensor as a dense tensor of real numbers, ready for statistics.
 
     It is ``None`` for a tensor without such numbers here.
 
@@ -60,7 +60,7 @@ def plain_tensor(tensor: torch.Tensor) -> torch.Tensor | None:
 
 @contextmanager
 def unseen() -> Iterator[None]:
-    """Return a context that hides calls from autograd and from the user's modes.
+    """Return a context that hides calls from autograd and from active torch modes.
 
     These are the active dispatch modes and function modes of torch.
 
@@ -75,13 +75,13 @@ def unseen() -> Iterator[None]:
 
 
 class TensorReducer:
-    """Reduces the plain tensors of a step."""
+    """Computes the statistics of plain tensors, tensor by tensor."""
 
     def __init__(self) -> None:
         self._fractions: dict[torch.device, torch.Tensor] = {}
 
     def reduced(self, tensor: torch.Tensor) -> tuple[torch.Tensor, int]:
-        """Return the input of :func:`columns` for a row, and its number of elements.
+        """Compute a tensor's input row for :func:`columns`, and its number of elements.
 
         Call it while ``unseen``.
 
@@ -104,7 +104,7 @@ class TensorReducer:
         ), core.numel()
 
     def _places(self, device: torch.device, elements: int, wide: torch.dtype) -> torch.Tensor:
-        """Compute the positions of the samples on the device.
+        """Compute on the device the positions of the sampled elements.
 
         Copying them to the device could wait for it.
         """
@@ -118,7 +118,7 @@ class TensorReducer:
 def columns(
     vectors: NDArray[np.float64], elements: NDArray[np.float64], counted: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Compute the columns of rows after ``order``, shape ``(n, 23)``.
+    """Compute 23 statistics per tensor from reduced tensors, shape ``(n, 23)``.
 
     They come from reduced tensors ``(n, 22)`` of so many elements.
     """
@@ -143,7 +143,7 @@ def _unexpanded(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _plain(tensor: torch.Tensor) -> torch.Tensor | None:
-    """Reduce a tensor on the CPU if its values are moderate.
+    """Compute a CPU tensor's statistics fast if its values are moderate.
 
     All must be finite, and no square may leave the range of float32.
     """
@@ -163,7 +163,7 @@ def _plain(tensor: torch.Tensor) -> torch.Tensor | None:
 
 
 def _safe(tensor: torch.Tensor, wide: torch.dtype) -> torch.Tensor:
-    """Reduce a tensor of any values on any device, without waiting."""
+    """Compute statistics for any values on any device, without waiting for it."""
     inf = math.inf
     low, high = tensor.nan_to_num(inf, inf, inf).amin(), tensor.nan_to_num(-inf, -inf, -inf).amax()
     finite = tensor.nan_to_num(0.0, 0.0, 0.0)

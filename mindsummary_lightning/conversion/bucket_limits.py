@@ -89,7 +89,7 @@ def histogram_of_rows(rows: NDArray[np.float64]) -> Histogram:
     with np.errstate(invalid="ignore"):  # where edges are infinite
         apart = np.abs(rows[1:, 0] - rows[:-1, 1]) > 1e-6 * (rows[1:, 1] - rows[:-1, 0])
     if apart.any():
-        raise ValueError("the buckets of a histogram must be neighbours")
+        raise ValueError("each bucket of a histogram must begin where the previous bucket ends")
     edges = np.concatenate([rows[:1, 0], rows[:, 1]])
     return _histogram(edges, counts, math.nan, math.nan, (missing, 0, 0), math.nan)
 

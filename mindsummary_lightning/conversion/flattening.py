@@ -54,7 +54,7 @@ def items_of(values: Any) -> list[tuple[Any, Any]]:
         return list(dict(values).items())
     except (TypeError, ValueError):
         raise TypeError(
-            f"a dict from names to numbers is expected, not {type(values).__name__}"
+            f"the values must be a dict from names to numbers, got {type(values).__name__}"
         ) from None
 
 

@@ -193,7 +193,9 @@ def _layout(array: NDArray[Any], dataformats: str | None) -> str:
         layout = dataformats.upper()
         check_dataformats(layout)
         if len(layout) != array.ndim:
-            raise ValueError(f"{_found(array, dataformats)}: it needs a letter for each dimension")
+            raise ValueError(
+                f"{_found(array, dataformats)}: dataformats needs a letter for each dimension"
+            )
         return layout
     if array.ndim == 2:
         return "HW"

@@ -73,7 +73,7 @@ class OutputDirectory:
         found = files_below(self._path).keys()
         if found and not self._force:
             advice = (
-                "Choose a new or empty directory, or replace the files of an earlier call with "
+                "Choose a new or empty directory. To replace the files of an earlier call, give "
                 "--force"
             )
             raise FileExistsError(
@@ -83,8 +83,8 @@ class OutputDirectory:
         if others:
             other = os.path.join(self._path, min(others))
             raise FileExistsError(
-                f"--force replaces only files of an earlier call, and {other} is not such a file. "
-                "Choose another --out"
+                f"--force replaces only files that an earlier call wrote, but {other} is "
+                "another file. Choose another --out"
             )
         os.makedirs(self._path, exist_ok=True)
         # Two levels down in a hidden directory neither MindInsight nor this package takes what is

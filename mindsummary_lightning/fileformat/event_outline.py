@@ -353,12 +353,12 @@ def _fields(payload: bytes, at: int, end: int) -> Iterator[tuple[int, int, int, 
         else:
             raise ValueError(
                 f"payload of {len(payload)} bytes is not a summary event: "
-                f"wire type {wire} at byte {at}"
+                f"the wire type {wire} at byte {at} is unknown"
             )
         if at > end or not key >> 3:
             raise ValueError(
                 f"payload of {len(payload)} bytes is not a summary event: "
-                f"field {key >> 3} ends at {at} of {end}"
+                f"the field {key >> 3} would end at byte {at}, but its message ends at byte {end}"
             )
         yield key >> 3, wire, number, start, at
 
@@ -381,5 +381,5 @@ def _varint(payload: bytes, at: int) -> tuple[int, int]:
         if shift > 63:
             raise ValueError(
                 f"payload of {len(payload)} bytes is not a summary event: "
-                f"varint at {at} does not end"
+                f"the varint that ends before byte {at} is too long"
             )

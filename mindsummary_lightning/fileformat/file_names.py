@@ -41,7 +41,7 @@ def check_prefix_and_suffix(prefix: str, suffix: str) -> None:
         if _UNSAFE_IN_NAME.search(text) or _TIMESTAMP.search(text):
             raise ValueError(
                 f"{name} must hold no path separator, control character, lone surrogate or "
-                f"'summary.<digits>': {text!r}"
+                f"'summary.<digits>', got {text!r}"
             )
         if len(text.encode()) > _MAX_NAME_LENGTH // 4:
             raise ValueError(
@@ -49,8 +49,8 @@ def check_prefix_and_suffix(prefix: str, suffix: str) -> None:
             )
     if suffix.endswith((*_OTHER_KINDS, ".pb")):
         raise ValueError(
-            f"file_suffix must not end in {LINEAGE_SUFFIX!r}, {EXPLAIN_SUFFIX!r} or '.pb', which "
-            f"MindInsight takes for other kinds of file: {suffix!r}"
+            f"file_suffix must not end in {LINEAGE_SUFFIX!r}, {EXPLAIN_SUFFIX!r} or '.pb', got "
+            f"{suffix!r}. MindInsight takes such names for other kinds of file"
         )
 
 
@@ -65,7 +65,8 @@ def file_name(prefix: str, seconds: int, rank: int, host: str, suffix: str) -> s
     """
     if not 0 <= seconds <= MAX_TIMESTAMP:
         raise ValueError(
-            f"seconds must be in 0..{MAX_TIMESTAMP}, not {seconds}: MindInsight would list no run"
+            f"seconds must be in 0..{MAX_TIMESTAMP}, got {seconds}. Because of a file with such a "
+            "time, MindInsight would list no run"
         )
     safe_host = _UNSAFE_IN_HOST.sub("_", host)[:64] or "localhost"
     if f"{safe_host}{suffix}".endswith(_OTHER_KINDS) and not suffix.endswith(_OTHER_KINDS):

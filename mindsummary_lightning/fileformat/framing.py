@@ -76,8 +76,8 @@ def frame(chunks: Sequence[Buffer]) -> list[Buffer]:
     length = len(chunks[0]) if len(chunks) == 1 else sum(map(len, chunks))
     if not length:
         raise ValueError(
-            "a record needs a payload of at least one byte: "
-            "MindInsight never gets past an empty one"
+            "a record must have a payload of at least one byte, got an empty payload, at which "
+            "MindInsight stops reading"
         )
     if length < _JOIN_BELOW:
         payload = b"".join(chunks)

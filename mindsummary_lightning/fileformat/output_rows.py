@@ -51,7 +51,7 @@ def decode_output_rows(content: bytes) -> list[OutputRow]:
         if not all(isinstance(text, str) for text in texts) or not all(
             isinstance(row.call, int) for row in rows
         ):
-            raise ValueError("a field of a row has the wrong type")
+            raise ValueError("each row must have an int as its call and texts in its other fields")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(
             f'{OUTPUT_ROWS_FILE} must be JSON with the keys "rows" and "columns": {error}'

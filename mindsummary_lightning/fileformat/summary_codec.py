@@ -145,7 +145,9 @@ def decode_value(message: bytes) -> SummaryValue:
     """
     pair = _decoded_value(parsed(summary_pb2.Summary.Value, message, "summary value"))
     if pair is None:
-        raise ValueError(f"{len(message)} bytes hold no summary value of a known kind")
+        raise ValueError(
+            f"the message of {len(message)} bytes holds no summary value of a known kind"
+        )
     return pair[1]
 
 

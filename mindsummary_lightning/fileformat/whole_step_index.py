@@ -40,13 +40,22 @@ def decode_whole_step(content: bytes) -> WholeStep:
     try:
         found = json.loads(content)
         if found.get("format") != FORMAT:
-            raise ValueError(f"format must be {FORMAT!r}, got {found.get('format')!r}")
+            raise ValueError(
+                f"the format in index.json of a whole_step_<n>.npz file must be {FORMAT!r}, got "
+                f"{found.get('format')!r}. Give a file that this package has recorded"
+            )
         if found.get("version") != VERSION:
-            raise ValueError(f"version must be {VERSION}, got {found.get('version')!r}")
+            raise ValueError(
+                f"the format version of a whole_step_<n>.npz file must be {VERSION}, got "
+                f"{found.get('version')!r}. Record the step again with this release"
+            )
         del found["format"], found["version"]
         return _step(found)
     except (KeyError, TypeError, AttributeError, RecursionError, UnicodeDecodeError) as error:
-        raise ValueError(f"index.json must be the index of a recorded step: {error!r}") from error
+        raise ValueError(
+            "index.json of a whole_step_<n>.npz file must be the index of a recorded step, got "
+            f"{error!r}. Record the step again"
+        ) from error
 
 
 def _step(found: dict[str, Any]) -> WholeStep:
@@ -81,7 +90,7 @@ def _optimizer(found: dict[str, Any]) -> StoredOptimizer:
 def _state(found: dict[str, Any]) -> StoredState:
     tensor = _tensor(found["tensor"])
     if tensor is None:
-        raise TypeError("a state of an optimizer must have a tensor")
+        raise TypeError("each optimizer state in index.json must have a tensor, got null")
     return StoredState(found["weight"], found["name"], tensor)
 
 

@@ -172,7 +172,7 @@ class WholeStepReader:
             ValueError: the file does not contain the tensor.
         """
         if tensor.array not in self._offsets:
-            raise ValueError(f"{self.path} has no member {tensor.array}. Record the step again")
+            raise ValueError(f"{self.path} lacks the tensor {tensor.array}. Record the step again")
         array = self._mapped(self._offsets[tensor.array])
         if tensor.dtype == "bfloat16":
             return (array.astype(np.uint32) << 16).view(np.float32)

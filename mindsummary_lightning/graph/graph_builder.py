@@ -93,7 +93,7 @@ class GraphBuilder:
         """
         if len(self._nodes) >= MAX_NODES:
             raise GraphCaptureError(
-                f"it has more than {MAX_NODES} operations, and MindInsight loads no larger graph"
+                f"the graph has more than {MAX_NODES} operations, and MindInsight cannot load it"
             )
         op_type, name = _safe_op_type(op_type), str(len(self._nodes) + 1)
         full_name = f"{scope}/{op_type}-op{name}".lstrip("/")

@@ -270,9 +270,9 @@ class LandscapeCheckpointWriter:
             self._write_metadata({})  # a call for the landscape reads the reason there
         _LOG.log(
             logging.INFO if self._all_or_nothing else logging.WARNING,
-            "loss landscape: %d checkpoints of %.1f MB do not fit into landscape_max_bytes=%d of "
-            "SummaryCollector (an interval needs 3; collect_landscape may name fewer %ss); %s. Set "
-            "landscape_max_bytes=%d or more",
+            "loss landscape: %d checkpoints of %.1f MB each do not fit into landscape_max_bytes=%d "
+            "of SummaryCollector (an interval needs 3 checkpoints; collect_landscape may name "
+            "fewer %ss); %s. Set landscape_max_bytes=%d or more",
             *(len(wanted), size / 1e6, self._max_bytes, self.unit, kept, needed),
         )
 
@@ -305,7 +305,8 @@ class LandscapeCheckpointWriter:
             if is_sharded(tensor):
                 self._warn_once.warn(
                     "sharded",
-                    "loss landscape: %s is sharded over devices; such parameters are not saved",
+                    "loss landscape: the parameter %s is sharded over devices; sharded parameters "
+                    "are not saved",
                     name,
                 )
                 continue
@@ -445,11 +446,14 @@ class LandscapeCheckpoints:
             if not self.settings.result or not self.files:
                 raise LandscapeCheckpointError(text)
             _LOG.warning(
-                "loss landscape: only the landscape around the last checkpoint is made: %s", text
+                "loss landscape: only the landscape around the last checkpoint is computed, "
+                "because %s",
+                text,
             )
             return replace(self, settings=replace(self.settings, train=False))
         _LOG.info(
-            "loss landscape: of the wanted intervals only %s were saved",
+            "loss landscape: the checkpoints of some requested intervals were not saved, so the "
+            "landscape is computed only for the intervals %s",
             [list(interval) for interval in usable],
         )
         return replace(self, settings=replace(self.settings, intervals=usable))
@@ -474,8 +478,8 @@ class LandscapeCheckpoints:
             lacking = ", ".join(map(str, missing))
             saved = sorted(number for number, path in self.files.items() if os.path.isfile(path))
             raise LandscapeCheckpointError(
-                f"no checkpoint of {self.settings.unit} {lacking} in {self.directory}; "
-                f"saved are {saved}"
+                f"{self.directory} has no checkpoint of {self.settings.unit} {lacking}; "
+                f"the saved checkpoints are {saved}"
             )
 
 

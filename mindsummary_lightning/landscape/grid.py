@@ -140,7 +140,10 @@ def _finite(losses: Sequence[NDArray[np.float64]], tag: str) -> list[NDArray[np.
     if good.all():
         return narrow
     if not good.any():
-        raise ValueError(f"{tag}: no loss is finite; the last checkpoint itself gives {every[-1]}")
+        raise ValueError(
+            f"{tag}: at least one loss must be finite, got none; the loss of the last checkpoint "
+            f"is {every[-1]}"
+        )
     largest = every[good].max()
     _LOG.warning(
         "%s: %d losses that are not finite were replaced by %g", tag, (~good).sum(), largest

@@ -81,8 +81,8 @@ class MeanLoss(nn.Module):
             if not isinstance(batch, (list, tuple)) or len(batch) < 2:
                 kind = type(batch).__name__
                 raise TypeError(
-                    f"with a loss function a batch must be (*inputs, target), not {kind}; "
-                    "for other batches pass a LightningModule whose training_step returns the loss"
+                    f"with loss_fn, each batch must be (*inputs, target), got {kind}. For other "
+                    "batches, pass a LightningModule whose training_step returns the loss"
                 )
             *inputs, target = batch
             return _as_loss(self.loss_fn(self.module(*inputs), target))
@@ -256,7 +256,7 @@ def _steps(module: nn.Module) -> dict[str, int]:
 def _argument_count(name: str, step: str, method: Callable[..., Any]) -> int:
     parameters = list(inspect.signature(method).parameters.values())
     if parameters and parameters[0].name == "dataloader_iter":
-        raise TypeError(f"{step} of {name} reads the dataloader_iter itself; {_WAY_OUT}")
+        raise TypeError(f"{step} of {name} takes dataloader_iter and not a batch; {_WAY_OUT}")
     positional = [parameter for parameter in parameters if "POSITIONAL" in parameter.kind.name]
     if any(parameter.kind is inspect.Parameter.VAR_POSITIONAL for parameter in parameters):
         return max(2, len(positional) - 1)

@@ -109,7 +109,7 @@ class _ShortcutCheck:
             if np.allclose(found, self._expected, rtol=_TOLERANCE, atol=0.0, equal_nan=True):
                 return candidate
             expected = self._expected[0]
-            reason = f"gives {found[0]:.7g} where the plain way gives {expected:.7g}"
+            reason = f"gives {found[0]:.7g} instead of {expected:.7g}"
         except Exception as error:
             reason = f"raises {type(error).__name__}: {error}".splitlines()[0]
         if name not in self._loss.dropped:

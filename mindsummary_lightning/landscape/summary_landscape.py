@@ -65,7 +65,9 @@ class SummaryLandscape:
     def __init__(self, summary_dir: str | os.PathLike[str]) -> None:
         self._summary_dir = os.path.realpath(checked_directory("summary_dir", summary_dir))
         if not os.path.isdir(self._summary_dir):
-            raise FileNotFoundError(f"summary_dir: there is no directory {self._summary_dir}")
+            raise FileNotFoundError(
+                f"summary_dir must be an existing directory, got {self._summary_dir}"
+            )
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._summary_dir!r})"

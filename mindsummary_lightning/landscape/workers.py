@@ -60,7 +60,7 @@ def make_fabric(
         example = f"torchrun --nnodes {num_nodes} --nproc-per-node DEVICES SCRIPT"
         raise ValueError(
             f"num_nodes is {num_nodes}, but this process was not started by torchrun, SLURM or "
-            f"LSF; start it on each machine, for example with {example}"
+            f"LSF. Start this script on each machine, for example with {example}"
         )
     kind: Any = Fabric(accelerator=accelerator, devices=1).strategy.accelerator
     if not isinstance(devices, (int, str)):

@@ -265,7 +265,7 @@ def _ordering(condition: Mapping[str, Any]) -> Ordering | None:
     if "sorted_name" not in condition:
         if "sorted_type" in condition:
             raise LineageSearchConditionParamError(
-                "sorted_type needs a sorted_name: the field to sort by"
+                "sorted_type needs sorted_name. Give the field to sort by as sorted_name"
             )
         return None
     return ordering_by(

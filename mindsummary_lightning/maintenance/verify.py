@@ -134,7 +134,7 @@ def _event_file_name(path: str, second: int, summary_names: dict[int, str]) -> I
     if os.path.islink(path):
         yield _warning(
             path,
-            "a symbolic link; nothing is read from it, and MindInsight lists no run for it",
+            "this is a symbolic link; it is not read, and MindInsight lists no run because of it",
         )
     if not is_summary_name(name):
         return
@@ -142,7 +142,8 @@ def _event_file_name(path: str, second: int, summary_names: dict[int, str]) -> I
         other = summary_names[second]
         yield _warning(
             path,
-            f"the name has the same time as {other}; MindInsight follows only one of the two",
+            f"its name and the name of {other} have the same time; MindInsight reads only one "
+            "of the two files",
         )
     summary_names[second] = name
 
@@ -201,8 +202,8 @@ def _summary_file(
         if twice:
             yield _warning(
                 path,
-                f"{kind} {tag!r} has {twice} samples at steps that it already has; "
-                "MindInsight shows one per step",
+                f"{kind} {tag!r} has {twice} repeated samples, at steps with an earlier sample; "
+                "MindInsight shows one sample per step",
             )
 
 
@@ -368,21 +369,23 @@ def _reader_limits(run_dir: str, steps: dict[tuple[str, str], int]) -> Iterator[
     if len(steps) > MAX_TAGS:
         yield _warning(
             run_dir,
-            f"{len(steps)} tags; MindInsight keeps the {MAX_TAGS} that appeared last; "
-            "a graph counts as two",
+            f"the run has {len(steps)} tags (a graph counts as two tags); MindInsight keeps only "
+            f"the {MAX_TAGS} tags that appeared last",
         )
     tensors = sum(kind == "tensor" for kind, _ in steps)
     if tensors > MAX_TENSOR_TAGS:
         yield _warning(
-            run_dir, f"{tensors} tensor tags; MindInsight keeps the last {MAX_TENSOR_TAGS}"
+            run_dir,
+            f"the run has {tensors} tensor tags; MindInsight keeps only the {MAX_TENSOR_TAGS} "
+            "that appeared last",
         )
     for kind, kept in _STEPS_KEPT.items():
         more = sum(count > kept for (found, _), count in steps.items() if found == kind)
         if more:
             yield _warning(
                 run_dir,
-                f"{more} {kind} tags have more than {kept} steps; "
-                f"MindInsight shows a random {kept} of them",
+                f"{more} {kind} tags have more than {kept} steps; MindInsight shows only {kept} "
+                "randomly chosen steps of each of these tags",
             )
 
 
@@ -391,7 +394,7 @@ def _row_names(path: str) -> Iterator[Finding]:
     try:
         decode_row_names(read_regular(path))
     except FileNotFoundError:
-        yield _warning(path, f"is missing; {consequence}")
+        yield _warning(path, f"this file is missing; {consequence}")
     except (OSError, ValueError) as error:
         yield _damage(path, None, f"{error}; {consequence}")
 
@@ -421,10 +424,11 @@ def _lineage_file(path: str, progress: Callable[[int], object]) -> Iterator[Find
         if isinstance(what, TrainInfo) and not _has_finite_numbers(what):
             yield _warning(
                 path,
-                "loss or learning rate is not finite; "
-                "MindInsight's landscape page of this run fails",
+                "the loss or the learning rate is not finite, so MindInsight's landscape page of "
+                "this run fails",
             )
     if UserDefinedInfo in kinds and kinds <= {UserDefinedInfo, RunInfo}:
         yield _warning(
-            path, f"a {LINEAGE_SUFFIX} file with only custom data; MindInsight ignores it"
+            path,
+            f"this {LINEAGE_SUFFIX} file contains only custom data, so MindInsight ignores it",
         )

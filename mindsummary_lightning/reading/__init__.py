@@ -1,1 +1,1 @@
-"""Reads a run directory, and finds the runs in a directory."""
+"""Reads the files of a run, and finds all runs in a directory."""

@@ -1,4 +1,4 @@
-"""Decodes values and graphs from their location in a file.
+"""Reads and decodes values and graphs whose place in a file is known.
 
 Locating them is a module of its own, because it needs no protobuf.
 """
@@ -22,7 +22,7 @@ _MAX_OPEN = 64
 
 
 class OpenFiles:
-    """The open files of a pass over runs.
+    """Keeps files open while many values are read from them.
 
     A file is opened when a value in it is requested, and then stays open.
 
@@ -41,7 +41,7 @@ class OpenFiles:
             self._files.popitem()[1].close()
 
     def decoded(self, location: Location, decode: Callable[[bytes], _T]) -> _T:
-        """Apply ``decode`` to the bytes at a location.
+        """Read the bytes at a location in a file, and decode them with ``decode``.
 
         Raises:
             DamagedFileError: the bytes cannot be decoded.
@@ -59,18 +59,18 @@ class OpenFiles:
             raise DamagedFileError(location.path, location.record, str(error)) from error
 
     def value(self, location: Location) -> SummaryValue:
-        """Read the summary value at a location; raises as :meth:`decoded`."""
+        """Read the summary value at a location in a file; raises as :meth:`decoded`."""
         return self.decoded(location, decode_value)
 
 
 def read_value(location: Location) -> SummaryValue:
-    """Read a summary value; raises as :meth:`OpenFiles.decoded`."""
+    """Read one summary value from its file; raises as :meth:`OpenFiles.decoded`."""
     with OpenFiles() as files:
         return files.value(location)
 
 
 def read_graph(graph: GraphLocation) -> tuple[Graph, GraphTexts]:
-    """Read a graph, and the texts of its attributes and constants.
+    """Read a graph, together with the texts of its attributes and constants.
 
     Raises as :meth:`OpenFiles.decoded`.
     """

@@ -64,7 +64,7 @@ ScalarPart: TypeAlias = tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np
 
 
 class Location(NamedTuple):
-    """The bytes of a value in a file, and the offset of the record that holds it."""
+    """The byte range of a value in a file, and the offset of the value's record."""
 
     path: str
     start: int
@@ -73,7 +73,7 @@ class Location(NamedTuple):
 
 
 class GraphLocation(NamedTuple):
-    """Where a computational graph of a run is stored in its file.
+    """The place where a computational graph is stored in a file.
 
     Attributes:
         name: name of the file that holds it; MindInsight's tag.
@@ -90,7 +90,7 @@ class GraphLocation(NamedTuple):
 
 
 class LocatedSample(NamedTuple):
-    """A sample that is located but not decoded.
+    """A sample whose place in its file is known, but which is not decoded yet.
 
     Attributes:
         step: its step.
@@ -108,7 +108,7 @@ class LocatedSample(NamedTuple):
 
 
 class _Chunk(NamedTuple):
-    """Scalars of neighbouring records with the same tags; a row of values per tag."""
+    """Scalars from successive records with the same tags, with a row for each tag."""
 
     rows: NDArray[np.int64] | range
     steps: NDArray[np.int64]
@@ -117,7 +117,7 @@ class _Chunk(NamedTuple):
 
 
 class FollowedFile:
-    """A summary file, read as far as it has been written.
+    """Reads a summary file as far as it has been written, again when it has grown.
 
     It is not safe to use from several threads at once.
 
@@ -171,7 +171,7 @@ class FollowedFile:
         return self._state is None or self._state[2] == 0
 
     def was_rewritten(self, stat: os.stat_result) -> bool:
-        """Tell whether the file must be read from its start.
+        """Tell whether the file was rewritten, and must be read again from its start.
 
         It must unless it has only become longer since it was last read.
         """
@@ -184,7 +184,7 @@ class FollowedFile:
         return stat.st_mtime_ns != mtime_ns
 
     def refresh(self, stat: os.stat_result) -> None:
-        """Read the records that have been added.
+        """Read the records that were added since the last call.
 
         ``stat`` is the state of the file before this call.
         """
@@ -207,7 +207,7 @@ class FollowedFile:
                 self._damages += 1
                 self._warnings.warn(
                     "damage",
-                    "damaged bytes are skipped, the first %d here: %s",
+                    "damaged bytes are skipped; the first skipped part has %d bytes: %s",
                     following - error.offset,
                     error,
                 )
@@ -223,7 +223,7 @@ class FollowedFile:
             self.offset, self._scanner = scanner.offset, scanner
 
     def _take(self, payloads: Records) -> None:
-        """Add neighbouring records.
+        """Add the content of successive records.
 
         The first of them begins where the last call ended.
         """
@@ -247,7 +247,7 @@ class FollowedFile:
         if self._raises:
             raise error from cause
         self._warnings.warn(
-            "record", "records that are not events are skipped, the first one here: %s", error
+            "record", "records that are not events are skipped; the first such record: %s", error
         )
 
     def _locate(self, payload: bytes, outline: EventOutline, location: Location, row: int) -> None:
@@ -328,7 +328,7 @@ class FollowedFile:
             chunks[-2:] = [_joined(*chunks[-2:])]
 
     def scalar_parts(self, tag: str) -> list[ScalarPart]:
-        """Return steps, wall times and values of a scalar, in parts.
+        """Return the steps, wall times and values of a scalar, as a list of parts.
 
         All parts together are in file order.
         """
@@ -367,7 +367,7 @@ class FollowedFile:
         return first, last
 
     def samples(self, kind: str, tag: str) -> NDArray[np.void]:
-        """Return samples of a tag in file order, with the columns of :data:`SAMPLE`.
+        """Return the samples of a tag in file order, as rows with :data:`SAMPLE` columns.
 
         ``kind`` is any kind except scalar.
         """
@@ -388,7 +388,7 @@ class FollowedFile:
 
 
 def joined_parts(parts: Sequence[ScalarPart]) -> ScalarPart:
-    """Join the parts of a scalar; at least one part is needed."""
+    """Join all parts of a scalar into one part; at least one part is needed."""
     steps = np.concatenate([steps for steps, _, _ in parts])
     wall_times = np.concatenate([wall_times for _, wall_times, _ in parts])
     return steps, wall_times, np.concatenate([values for _, _, values in parts])

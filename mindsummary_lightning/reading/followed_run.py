@@ -1,4 +1,4 @@
-"""``FollowedRun``: the reader of a run directory.
+"""``FollowedRun``: reads a run directory, again when its files have grown.
 
 Every refresh reads the records that were added since the last refresh.
 
@@ -48,7 +48,7 @@ _RUN_BYTES = 2000  # of a run, beside what it holds, measured
 
 
 class FollowedRun:
-    """Reads a run directory.
+    """Reads the summary files and graphs of a run directory, as the files grow.
 
     Args:
         run_dir: the directory with the summary files.
@@ -124,7 +124,7 @@ class FollowedRun:
             return changed
 
     def _known_files(self, stats: Mapping[str, os.stat_result]) -> dict[str, FollowedFile]:
-        """Return the files that were read; none if any was removed or rewritten."""
+        """Return the files read before; an empty dict if one file is gone or rewritten."""
         known = {os.path.basename(file.path): file for file in self._files}
         for name, file in known.items():
             if name not in stats or file.was_rewritten(stats[name]):
@@ -150,7 +150,7 @@ class FollowedRun:
             self._has_news |= file.offset > before
 
     def tags(self) -> dict[str, list[str]]:
-        """Return the sorted tags by kind, as in :meth:`SummaryReader.tags`."""
+        """Return the sorted tags of each kind, as :meth:`SummaryReader.tags` does."""
         with self._lock:
             return dict(self._tags)
 
@@ -166,7 +166,7 @@ class FollowedRun:
         return ScalarSeries(steps.astype(np.int64), wall_times, values)
 
     def scalar_parts(self, tag: str, size: int = 1 << 15) -> Iterator[ScalarSeries]:
-        """Yield the samples of :meth:`scalars`, at most ``size`` at a time.
+        """Yield the result of :meth:`scalars` in parts of at most ``size`` samples.
 
         No second copy of all samples is made.
 
@@ -181,7 +181,7 @@ class FollowedRun:
                 yield ScalarSeries(steps[some].astype(np.int64), wall_times[some], values[some])
 
     def time_spans(self) -> list[tuple[float, float]]:
-        """Return first and last wall time of the scalars in every file with scalars.
+        """Return the first and last wall time of scalars in each file that has scalars.
 
         They are seconds since the epoch.
         """
@@ -195,7 +195,7 @@ class FollowedRun:
         tag: str,
         select: Callable[[NDArray[np.int64]], NDArray[np.intp]] | None = None,
     ) -> list[LocatedSample]:
-        """Locate the samples of a tag that is not a scalar, by step.
+        """Return the places of a non-scalar tag's samples in the files, ordered by step.
 
         ``select`` chooses among them: it returns indices for the ascending steps; ``None`` takes
         all.
@@ -215,7 +215,7 @@ class FollowedRun:
         return found
 
     def rows(self, kind: str, tag: str) -> tuple[list[str], NDArray[np.intp], NDArray[np.void]]:
-        """Return the samples of :meth:`samples` as a table.
+        """Return the same samples as :meth:`samples`, in the form of a table.
 
         Returns:
             Paths of files; of each sample the index of its path, shape ``(n,)``; and the samples by
@@ -243,23 +243,23 @@ class FollowedRun:
         return files
 
     def _lacking_tag(self, kind: str, tag: str) -> LookupError:
-        """Make the error for a missing tag, with the closest kind or name."""
+        """Make the error for a missing tag; it suggests the closest kind or name."""
         others = [other for other, tags in self._tags.items() if tag in tags]
         if others and others[0] != "loss_landscape":
             call = f"reader.{others[0]}s({tag!r})"
             return LookupError(
-                f"{self.run_dir} has no {kind} {tag!r}: it is of kind {others[0]}, {call}"
+                f"{self.run_dir} has no {kind} {tag!r}, but a {others[0]} with this tag. Use {call}"
             )
         tags = self._tags[kind]
         known = listed(list(map(repr, tags)), 10) or "none"
         plain = str(tag).removesuffix(f"/{kind}")
         advice = closest(tag, tags)
         if plain in tags:
-            advice = f"; MindInsight adds the /{kind} of its pages to {plain!r}"
+            advice = f"; the suffix /{kind} is added by MindInsight's pages, so use {plain!r}"
         return LookupError(f"{self.run_dir} has no {kind} {tag!r}{advice}; it has {known}")
 
     def cached(self, key: Hashable, compute: Callable[[], _T], state: object = None) -> _T:
-        """Return a cached result that depends on recorded bytes only.
+        """Return ``compute()``, cached; the result must depend on the files only.
 
         It is kept until a file is rewritten, or ``state`` differs from its state.
         """
@@ -267,12 +267,12 @@ class FollowedRun:
 
     @property
     def nbytes(self) -> int:
-        """Estimate the bytes of memory that the run takes."""
+        """Estimate how many bytes of memory this object takes."""
         of_files = sum(file.nbytes for file in self._files)
         return _RUN_BYTES + self._decoder.nbytes + self._kept.nbytes + of_files
 
     def graphs(self) -> list[GraphLocation]:
-        """Return the newest graph of the summary files, if any, and every ``.pb`` file.
+        """Return the newest graph in the summary files, if any, and all ``.pb`` files.
 
         The ``.pb`` files are in the order of their times.
         """
@@ -286,7 +286,7 @@ def _file_state(stat: os.stat_result) -> tuple[int, int, int, int]:
 
 
 def _is_complete(files: Sequence[FollowedFile]) -> bool:
-    """Tell whether the last file that is not empty ends with a complete record."""
+    """Tell whether the last non-empty file ends with a complete record."""
     for file in reversed(files):
         if not file.is_empty:
             return file.is_complete
@@ -294,7 +294,7 @@ def _is_complete(files: Sequence[FollowedFile]) -> bool:
 
 
 def _tags_by_kind(files: Iterable[FollowedFile]) -> dict[str, list[str]]:
-    """Return the sorted tags of the files of a run for every kind."""
+    """Return for each kind the sorted tags in a run's files."""
     found: dict[str, list[str]] = {kind: [] for kind in KINDS}
     for kind, tag in sorted(set().union(*(file.tags for file in files))):
         found[kind].append(tag)
@@ -302,7 +302,7 @@ def _tags_by_kind(files: Iterable[FollowedFile]) -> dict[str, list[str]]:
 
 
 def _merged_scalars(files: Iterable[FollowedFile], tag: str) -> list[ScalarPart]:
-    """Merge the parts of a scalar of a run, by step.
+    """Merge the parts of a scalar from all files of a run, ordered by step.
 
     ``files`` are in the reader's order, and at least one of them holds the scalar.
     """
@@ -333,7 +333,7 @@ def _ascend(steps_of_parts: Sequence[NDArray[np.int64]]) -> bool:
 def _merged_samples(
     files: Iterable[FollowedFile], kind: str, tag: str
 ) -> tuple[list[str], NDArray[np.intp], NDArray[np.void]]:
-    """Merge the samples of a tag that is not a scalar, by step.
+    """Merge the samples of a non-scalar tag from all files, ordered by step.
 
     The result has the paths, for every sample the index of its path, and its row.
     """
@@ -353,7 +353,7 @@ def _merged_samples(
 
 
 def selected_samples(files: Sequence[tuple[str, NDArray[np.int64]]]) -> NDArray[np.int64]:
-    """Select samples by step by MindInsight's rule, and return their indices.
+    """Return the indices of the samples that MindInsight keeps, ordered by step.
 
     Every step occurs once.
 
@@ -373,7 +373,7 @@ def selected_samples(files: Sequence[tuple[str, NDArray[np.int64]]]) -> NDArray[
 
 
 def _first_dropped_steps(files: Sequence[tuple[str, NDArray[np.int64]]]) -> list[int | None]:
-    """Return for every file the step from which later files replace it.
+    """Return for every file the first step that later files replace.
 
     It is ``None`` for a file that no later file replaces.
     """
@@ -396,7 +396,7 @@ def _first_dropped_steps(files: Sequence[tuple[str, NDArray[np.int64]]]) -> list
 
 
 def _insert_first(ranks: list[int], firsts: list[int], rank: int, first: int) -> None:
-    """Insert the first step of a file in place of larger first steps after it."""
+    """Insert a file's first step, and remove the larger first steps after it."""
     at = bisect_left(ranks, rank)
     end = at
     while end < len(firsts) and firsts[end] >= first:
@@ -410,7 +410,7 @@ def _ascends(steps: NDArray[np.int64]) -> bool:
 
 
 def _last_of_each_step(steps: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the indices of the last sample of every step, by step."""
+    """Return the index of each step's last sample, ordered by step."""
     if _ascends(steps):
         return np.arange(steps.size)
     _, from_the_end = np.unique(steps[::-1], return_index=True)

@@ -11,7 +11,7 @@ _RESULT_BYTES = 500  # of a result beside what it holds, measured
 
 
 class KeptResults:
-    """A cache of the newest results, by key.
+    """A cache that keeps the newest results under their keys.
 
     It is safe to use from several threads.
 
@@ -30,7 +30,7 @@ class KeptResults:
         self._lock = threading.Lock()
 
     def of(self, key: Hashable, compute: Callable[[], _T], state: object = None) -> _T:
-        """Return the result of a key, computed now unless cached for this ``state``."""
+        """Return the result for a key; compute it if it is not cached for ``state``."""
         known = self._results.get(key)
         if known is not None and known[0] == state:
             return cast("_T", known[1])
@@ -47,11 +47,11 @@ class KeptResults:
         return result
 
     def known(self, key: Hashable) -> object:
-        """Return the cached result of a key, or ``None``."""
+        """Return the cached result for a key in any state, or ``None``."""
         return self._results.get(key, (None, None))[1]
 
     def forget(self, key: Hashable) -> None:
-        """Remove the result of a key."""
+        """Remove the cached result for a key."""
         with self._lock:
             self._forget(key)
 

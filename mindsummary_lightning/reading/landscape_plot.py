@@ -1,4 +1,4 @@
-"""Draws landscapes: contours, the path of training and its end.
+"""Draws loss landscapes: contour lines, the path of training, and its end.
 
 Figures need matplotlib (the ``plot`` extra).
 """
@@ -29,7 +29,7 @@ _DOTS_PER_INCH = 150
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RecordedLandscape:
-    """A loss landscape of a run.
+    """A loss landscape that was read from a run.
 
     Attributes:
         tag: its tag, ``landscape_[first, last]`` or ``landscape_[last]`` from MindSpore and this
@@ -58,7 +58,7 @@ class RecordedLandscape:
 
     @property
     def surface(self) -> Points:
-        """Return ``x``, ``y`` and ``z`` together, as in a computed landscape."""
+        """Return ``x``, ``y`` and ``z`` as one object, as in a computed landscape."""
         return Points(self.x, self.y, self.z)
 
     def __repr__(self) -> str:
@@ -78,7 +78,7 @@ def plot_landscapes(
     titles: Sequence[str] | None = None,
     size: tuple[float, float] | None = None,
 ) -> Figure:
-    """Draw landscapes side by side.
+    """Draw loss landscapes next to each other in one figure.
 
     Args:
         landscapes: tag -> landscape, as ``SummaryLandscape.generate`` returns them, or those that a
@@ -119,7 +119,8 @@ def plot_landscapes(
     named = [_title(landscape) for landscape in drawn] if titles is None else [*titles]
     if not len(drawn) == len(row) == len(named):
         raise ValueError(
-            f"{len(drawn)} landscapes need one axes and title each, not {len(row)} and {len(named)}"
+            f"{len(drawn)} landscapes need as many axes and as many titles, got {len(row)} axes "
+            f"and {len(named)} titles"
         )
     for axes, title, landscape in zip(row, named, drawn, strict=True):
         _draw(axes, title, landscape)
@@ -130,7 +131,7 @@ def plot_landscapes(
 
 
 def _checked_landscapes(landscapes: object) -> list[LossLandscape | RecordedLandscape]:
-    """Return the landscapes as a list.
+    """Check the argument ``landscapes``, and return it as a list.
 
     Raises:
         TypeError: something else than landscapes is given.
@@ -147,7 +148,7 @@ def _checked_landscapes(landscapes: object) -> list[LossLandscape | RecordedLand
 
 
 class Landscapes(dict[str, LossLandscape]):
-    """Landscapes by tag; a notebook shows them as figures."""
+    """A dict of loss landscapes by tag, which a notebook shows as figures."""
 
     def _repr_png_(self) -> bytes | None:
         return picture_of(self) if self else None
@@ -156,7 +157,7 @@ class Landscapes(dict[str, LossLandscape]):
 def picture_of(
     landscapes: Mapping[str, LossLandscape] | Iterable[RecordedLandscape],
 ) -> bytes | None:
-    """Draw the picture for a notebook; ``None`` without matplotlib."""
+    """Draw landscapes as an image for a notebook; ``None`` without matplotlib."""
     try:
         return _png(plot_landscapes(landscapes))
     except ImportError:
@@ -198,7 +199,7 @@ def _draw(axes: Axes, title: str, landscape: LossLandscape | RecordedLandscape) 
 
 
 def _draw_path(axes: Axes, landscape: LossLandscape | RecordedLandscape) -> None:
-    """Draw the path of training, and name its ends."""
+    """Draw the path of training, and label its start and end."""
     path = landscape.path
     if path is None:
         return
@@ -227,7 +228,7 @@ def _draw_path(axes: Axes, landscape: LossLandscape | RecordedLandscape) -> None
 
 
 def _draw_end(axes: Axes, landscape: LossLandscape | RecordedLandscape) -> None:
-    """Mark the end of training, or the middle of the grid."""
+    """Mark the end of training, and the middle of the grid if it lies elsewhere."""
     if landscape.convergence_point is None:
         return
     x, y, loss = landscape.convergence_point
@@ -242,7 +243,7 @@ def _draw_end(axes: Axes, landscape: LossLandscape | RecordedLandscape) -> None:
 
 
 def _levels(z: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], bool]:
-    """Return the ascending levels of contours, and whether they are logarithmic.
+    """Return ascending levels for contour lines, and whether they are logarithmic.
 
     They are logarithmic if the loss spans decades, so that the basin shows.
     """

@@ -1,4 +1,4 @@
-"""Lists the lineage of a run by name, as typed values and as text."""
+"""Lists the lineage values of a run by name, as Python values and as text."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from mindsummary_lightning.values.text import utf8_json
 
 @dataclass(frozen=True, slots=True)
 class RunLineage:
-    """The newest lineage of a run by its kinds; ``None`` for a kind without any.
+    """The newest lineage of a run, of each kind; ``None`` for a missing kind.
 
     Attributes:
         train: how the model was trained.
@@ -53,7 +53,7 @@ class RunLineage:
 
 
 def lineage_values(lineage: RunLineage) -> dict[str, Any]:  # Any: what JSON holds
-    """Return the values of a lineage by name, in a fixed order.
+    """Return the values in a lineage by their names, in a fixed order.
 
     The order is: training, ``metric/<name>``, evaluation data, data pipeline, custom data.
 
@@ -80,12 +80,12 @@ def lineage_values(lineage: RunLineage) -> dict[str, Any]:  # Any: what JSON hol
 
 
 def lineage_fields(lineage: RunLineage) -> dict[str, str]:
-    """Return the values of a lineage as text."""
+    """Return the values in a lineage by their names, with all values as text."""
     return {name: as_text(value) for name, value in lineage_values(lineage).items()}
 
 
 def as_text(value: Any) -> str:
-    """Write a value as text, a float in six significant digits."""
+    """Format a value as text; a float gets six significant digits."""
     if isinstance(value, float):
         return f"{value:.6g}"
     return str(value)

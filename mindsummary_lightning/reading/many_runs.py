@@ -71,7 +71,7 @@ def read_scalars(
 
 
 def _named(runs: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> dict[str, str]:
-    """Return the paths and names of runs in a directory or in a list."""
+    """Return the paths of runs, in a directory or a list, with the runs' names."""
     if isinstance(runs, (str, os.PathLike)) or not isinstance(runs, Iterable):
         base = local_path("runs", runs)
         return run_names(find_run_directories(base), base)

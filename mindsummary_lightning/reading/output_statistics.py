@@ -1,4 +1,4 @@
-"""``OutputStatistics``: a table of every recorded step, and the names of its rows."""
+"""``OutputStatistics``: tables of statistics of every module's inputs and outputs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OutputStatistics:
-    """Output statistics of every recorded step.
+    """The output statistics of every recorded step of a run.
 
     The parts are batch, weights, modules, loss, gradients and update.
 
@@ -56,8 +56,8 @@ class OutputStatistics:
         shape = (self.steps.size, len(self.rows), len(self.columns))
         if self.values.shape != shape:
             raise ValueError(
-                f"values must have the shape of steps, rows, columns, {shape}, "
-                f"not {self.values.shape}"
+                f"values must have the shape (steps, rows, columns) = {shape}, got "
+                f"{self.values.shape}"
             )
 
     def __repr__(self) -> str:
@@ -65,21 +65,21 @@ class OutputStatistics:
         return f"{type(self).__name__}({steps} steps, {rows} rows, {columns} columns)"
 
     def rows_at(self, step: int) -> tuple[list[OutputRow], NDArray[np.float64]]:
-        """Return the rows of a step in order, and their statistics, shape ``(n, c)``.
+        """Return a step's rows in order, and the rows' statistics, shape ``(n, c)``.
 
         Raises:
             ValueError: the step has no table.
         """
         if step not in self.steps:
-            known = f"there are {self.steps.size}, the first of step {self.steps[0]}"
-            raise ValueError(f"step {step} has no table; {known}")
+            known = f"{self.steps.size} steps are recorded, the first is step {self.steps[0]}"
+            raise ValueError(f"the output statistics of step {step} are not recorded; {known}")
         table = self.values[int(np.searchsorted(self.steps, step))]
         order = table[:, self.columns.index("order")]
         places = np.argsort(order, kind="stable")[: np.count_nonzero(~np.isnan(order))]
         return [self.rows[place] for place in places], table[places]
 
     def first_non_finite(self) -> tuple[int, OutputRow] | None:
-        """Find the step and row that a non-finite number comes from.
+        """Find the step and row in which the first non-finite number arose.
 
         It is the first row with such a number, in the order of its step. Of a module it is the
         first output with such a number whose inputs are finite. Inputs have it from elsewhere,
@@ -98,7 +98,7 @@ class OutputStatistics:
         return [row for row, count in zip(rows, counts.tolist(), strict=True) if count > 0]
 
     def to_pandas(self) -> pandas.DataFrame:
-        """Return a table with a row per step and output, and a column per statistic.
+        """Return a table with one row per step and tensor, one column per statistic.
 
         Rows are in the order of the step.
 
@@ -121,7 +121,7 @@ class OutputStatistics:
 
 
 def _origin(bad: list[OutputRow]) -> OutputRow:
-    """Find the row of a step that non-finite numbers come from."""
+    """Find the row of a step in which the non-finite numbers arose."""
     with_bad_inputs = set()
     outputs_end = len(bad)
     for number, row in enumerate(bad, 1):
@@ -136,7 +136,7 @@ def _origin(bad: list[OutputRow]) -> OutputRow:
 
 
 def row_name(row: OutputRow) -> str:
-    """Return name, call, port and path of a row as text."""
+    """Return a row's module name, call number, port (input or output) and path."""
     name = Phrase("{}{}", row.name, Phrase(" (call {})", row.call + 1)) if row.call else row.name
     port = Phrase(row.port) if row.link in ("forward", "settings") else ""
     parts = [part for part in (name, port, row.path) if part]
@@ -144,7 +144,7 @@ def row_name(row: OutputRow) -> str:
 
 
 def origin_text(step: int, row: OutputRow) -> Phrase:
-    """Describe where a non-finite number comes from."""
+    """Describe the tensor in which a non-finite number arose."""
     kinds = {
         "data": "the batch",
         "weights": "the weight",
@@ -166,14 +166,14 @@ def origin_text(step: int, row: OutputRow) -> Phrase:
 
 
 def output_rows(run_dir: str) -> list[OutputRow]:
-    """Read the rows of a run's tables; empty if their file is missing or damaged."""
+    """Read the description of a run's table rows; empty if the file is unreadable."""
     with contextlib.suppress(OSError, ValueError):
         return decode_output_rows(read_regular(os.path.join(run_dir, OUTPUT_ROWS_FILE)))
     return []
 
 
 def read_output_statistics(run: FollowedRun) -> OutputStatistics | None:
-    """Read all tables of a run in the state of its last refresh.
+    """Read all output statistics of a run as of its last refresh.
 
     The result is ``None`` without tables, or without the file of rows.
     """
@@ -185,7 +185,7 @@ def read_output_statistics(run: FollowedRun) -> OutputStatistics | None:
 def output_statistics_facts(
     run: FollowedRun, has_rows: bool
 ) -> tuple[OutputStatistics, dict[str, Any]] | None:
-    """Return the table of a run and its facts for JSON, or ``None``.
+    """Return a run's statistics and the summary of them for JSON, or ``None``.
 
     ``has_rows`` includes the rows of the last step.
     """

@@ -1,4 +1,4 @@
-"""``ParameterTable``: the statistics of a run's parameters, with their names."""
+"""``ParameterTable``: the statistics of a run's parameters at every recorded step."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _LOSS_TAG = "loss/auto"
 
 @dataclass(frozen=True, slots=True)
 class NonFinite:
-    """The first non-finite number of a run.
+    """The first non-finite number in the parameter statistics of a run.
 
     It is known by the ``step``, the ``parameter``, and ``"gradient"`` or ``"weight"``.
     """
@@ -45,7 +45,7 @@ class NonFinite:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ParameterTable:
-    """Statistics of every parameter of the optimizers, at every step with a table.
+    """Statistics of all parameters of the optimizers, at every recorded step.
 
     Attributes:
         steps: optimizer steps, int64, shape ``(s,)``.
@@ -71,8 +71,8 @@ class ParameterTable:
         shape = (self.steps.size, len(self.parameters), len(self.columns))
         if self.values.shape != shape:
             raise ValueError(
-                f"values must have the shape of steps, parameters, columns, {shape}, "
-                f"not {self.values.shape}"
+                f"values must have the shape (steps, parameters, columns) = {shape}, got "
+                f"{self.values.shape}"
             )
 
     def __repr__(self) -> str:
@@ -80,18 +80,20 @@ class ParameterTable:
         return f"{type(self).__name__}({steps} steps, {parameters} parameters, {columns} columns)"
 
     def column(self, name: str) -> NDArray[np.float64]:
-        """Return the values of a statistic, shape ``(s, p)``.
+        """Return the values of one statistic, shape ``(steps, parameters)``.
 
         Raises:
             ValueError: there is no column of this name.
         """
         if name not in self.columns:
             known = ", ".join(self.columns)
-            raise ValueError(f"no column {name!r}{closest(name, self.columns)}; there are {known}")
+            raise ValueError(
+                f"there is no column {name!r}{closest(name, self.columns)}; the columns are {known}"
+            )
         return self.values[:, :, self.columns.index(name)]
 
     def gradient_logarithms(self) -> NDArray[np.float64]:
-        """Return log10 of ``gradient_rms``, shape ``(s, p)``.
+        """Return log10 of ``gradient_rms``, shape ``(steps, parameters)``.
 
         It is -inf for zero, and +inf where the gradient or the weight is not finite.
         """
@@ -112,7 +114,7 @@ class ParameterTable:
         return None
 
     def to_pandas(self) -> pandas.DataFrame:
-        """Return a table with a row per step and parameter, a column per statistic.
+        """Return a table with one row per step and parameter, one column per statistic.
 
         Raises:
             ImportError: pandas is not installed.
@@ -135,7 +137,7 @@ def loss_at(run: FollowedRun, step: int) -> float | None:
 
 
 def row_names(run_dir: str) -> tuple[list[str], list[str]]:
-    """Read the names of the rows and columns of a run's tables.
+    """Read the row names and column names of a run's parameter tables.
 
     There are no rows if their file is missing or damaged.
     """
@@ -147,7 +149,7 @@ def row_names(run_dir: str) -> tuple[list[str], list[str]]:
 def stacked_tables(
     run: FollowedRun, tag: str, width: int, rows: int | None = None
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
-    """Read the steps and values of a run's tables, shape ``(s, r, width)``.
+    """Read steps and values of a run's tables under a tag, shape ``(s, r, width)``.
 
     Without tables the result is ``None``.
 
@@ -175,7 +177,7 @@ def stacked_tables(
 
 
 def read_parameter_table(run: FollowedRun) -> ParameterTable | None:
-    """Read all tables of a run in the state of its last refresh, or ``None``.
+    """Read all parameter tables of a run as of its last refresh, or ``None``.
 
     A row without a name is named by its number.
     """
@@ -192,7 +194,7 @@ def read_parameter_table(run: FollowedRun) -> ParameterTable | None:
 
 
 def parameter_facts(run: FollowedRun) -> tuple[ParameterTable, dict[str, Any]] | None:
-    """Return the table of a run and its facts for JSON, or ``None``."""
+    """Return a run's statistics and the summary of them for JSON, or ``None``."""
     table = read_parameter_table(run)
     if table is None:
         return None

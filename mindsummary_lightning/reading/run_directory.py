@@ -18,7 +18,7 @@ _SMALL = 16 << 20
 
 
 def local_path(name: str, path: Any) -> str:
-    """Return a path of runs as text, without ``file://``.
+    """Check a path, and return it as text without ``file://``.
 
     Raises:
         TypeError: the argument is not a path.
@@ -71,7 +71,7 @@ def _files(run_dir: str, is_wanted: Callable[[str], bool]) -> list[str]:
 
 
 def files_by_run(sizes: Mapping[str, int]) -> dict[str, list[str]]:
-    """Group the paths of files that belong to runs, by run, in an order for copying.
+    """Group the files of runs by run, in the order in which they must be copied.
 
     ``sizes`` has the size in bytes by path with ``/``; -1 stands for an entry that is no file.
 
@@ -91,7 +91,7 @@ def files_by_run(sizes: Mapping[str, int]) -> dict[str, list[str]]:
 
 
 def _run_folders(sizes: Mapping[str, int]) -> Iterator[str]:
-    """Return the folders with an event file.
+    """Return the folders that directly contain an event file.
 
     As in a list of runs, a hidden folder may be a run but contains none.
     """

@@ -1,4 +1,4 @@
-"""Names a run in the same way in every table, export and function.
+"""Gives a run the same name in every table, export and function.
 
 Rows of different tables can therefore be joined by it.
 """
@@ -14,7 +14,7 @@ _ITSELF = "./"  # MindInsight's name of a run that is the base directory itself
 
 
 class RunPath(str):
-    """Path of a run that was found in a directory, as a text with the run's name.
+    """The path of a run that was found in a directory, with the run's name.
 
     Attributes:
         run: the run's name, as in every table.
@@ -24,7 +24,7 @@ class RunPath(str):
     run: str
 
     def __new__(cls, path: str, run: str) -> RunPath:
-        """Join a path and a name."""
+        """Make the path from its text and the run's name."""
         found = super().__new__(cls, path)
         found.run = run
         return found
@@ -34,7 +34,7 @@ class RunPath(str):
 
 
 def run_names(paths: Iterable[str], base: str) -> dict[str, str]:
-    """Return the names of runs by their paths.
+    """Return the name of each run, by the run's path.
 
     A name is the path below ``base`` with ``/`` between its parts. A run that is ``base`` itself
     has the name of that directory, or ``.`` if another run has this name.
@@ -45,7 +45,7 @@ def run_names(paths: Iterable[str], base: str) -> dict[str, str]:
 
 
 def names_of_ids(train_ids: Sequence[str], base: str) -> list[str]:
-    """Return the names of runs by MindInsight's names, ``./`` and the path.
+    """Convert MindInsight's train ids (``./`` and a path) to names of runs.
 
     See :func:`run_names`.
     """

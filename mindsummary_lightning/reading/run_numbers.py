@@ -1,4 +1,4 @@
-"""Reads the statistics of histograms from the last bytes of samples."""
+"""Reads only the statistics of histograms, from the last bytes of each sample."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _KEYS = {"max_key": 0x29, "min_key": 0x31, "sum_key": 0x39, "count_key": 0x40}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HistogramStatistics:
-    """The statistics of a histogram without its buckets, over the steps of a run.
+    """The statistics, without buckets, of a histogram at every step of a run.
 
     Attributes:
         steps: ascending, no step twice; int64, shape ``(n,)``.
@@ -60,7 +60,7 @@ class HistogramStatistics:
 
 
 def read_statistics(run: FollowedRun) -> dict[str, HistogramStatistics]:
-    """Read the statistics of every histogram by its tag.
+    """Read the statistics of all histograms in a run, by tag.
 
     A sample with an unusual encoding is read as a whole.
 
@@ -113,7 +113,7 @@ def _statistics(located: Mapping[str, _Located]) -> dict[str, HistogramStatistic
 def _read_tails(
     ends_of_values: NDArray[np.void], numbers: NDArray[np.float64], counts: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    """Decode the last bytes of histograms: minimum, maximum, sum and count.
+    """Decode minimum, maximum, sum and counts from the last bytes of histograms.
 
     The result tells which of them have the usual encoding; of all others nothing is decoded.
     """
@@ -142,5 +142,5 @@ def _number(value: float | None) -> float:
 
 
 def _without_zeros(counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The counts; zeros alone, as most tensors have them, take no memory."""
+    """Return the counts, as an array that takes no memory if all counts are zero."""
     return counts.copy() if counts.any() else np.broadcast_to(np.int64(0), counts.shape)

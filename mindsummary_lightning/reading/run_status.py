@@ -1,4 +1,4 @@
-"""Determines the status of a run, in the words of every table.
+"""Determines whether a run is running, has ended or was killed (its status).
 
 It is one of :data:`STATUSES`, or ``None`` if it is not known.
 
@@ -38,7 +38,7 @@ _TRAINER_VERSIONS = (
 
 
 def recorded_status(status: object) -> str | None:
-    """Return the plain word of a recorded end; ``None`` if no end was recorded."""
+    """Return the plain word for a recorded status; ``None`` without a status."""
     if status is None or status == STARTED:
         return None
     return _PLAIN.get(str(status), str(status))
@@ -67,7 +67,7 @@ def run_status(run_dir: str, recorded: Mapping[str, Any], now_s: float) -> str |
 
 
 def last_written(run_dir: str) -> float | None:
-    """Return when an event file of a run was last written; ``None`` without files.
+    """Return the time when a run's files were last written; ``None`` without files.
 
     It is in seconds since the epoch.
     """

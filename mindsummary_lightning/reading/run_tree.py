@@ -1,4 +1,4 @@
-"""``RunTree``: finds runs at any depth, and follows them as they change.
+"""``RunTree``: finds runs at any depth of a directory, and notices changes.
 
 It is the only walk of directories. A scan lists only directories that changed since the last scan
 and asks every run for the state of a file, so that thousands of runs cost milliseconds. No file is
@@ -37,7 +37,7 @@ _CLOCKS_DIFFER_NS = 86_400 * 10**9
 
 
 class ListedRun(NamedTuple):
-    """A run directory as a list shows it.
+    """The facts about a run directory that a list of runs shows.
 
     Attributes:
         train_id: MindInsight's name: ``./`` for the base directory itself, else ``./`` and the path
@@ -60,12 +60,12 @@ class ListedRun(NamedTuple):
 
     @property
     def lineage_files(self) -> int:
-        """The number of lineage files."""
+        """Return the number of lineage files."""
         return len(self.lineage_names)
 
 
 class RunDirectory(NamedTuple):
-    """A directory with lineage files.
+    """A run directory with lineage files, and the present states of these files.
 
     Attributes:
         summary_dir: relative to the base directory, ``./name``, or ``./`` for the base itself.
@@ -98,7 +98,7 @@ class _Directory:
 
 @dataclass(slots=True)
 class _Entries:
-    """The directories to enter and the files of a directory."""
+    """The content of a directory: subdirectories to scan, and files of a run."""
 
     children: list[tuple[str, str]]
     files: list[tuple[str, int | None]]
@@ -107,7 +107,7 @@ class _Entries:
 
 @dataclass(slots=True)
 class RunTree:
-    """The runs in a directory at any depth.
+    """Finds the runs at any depth in a directory.
 
     MindInsight lists the directory and its direct children; here deeper ones count too
     (``save_dir/name/version_n``, Hydra's folders). There a ``.pb`` file alone does not make a run,
@@ -128,7 +128,7 @@ class RunTree:
     _warnings: WarnOnce = field(default_factory=lambda: WarnOnce(_LOG))
 
     def scan(self) -> list[ListedRun]:
-        """List the present runs, the last updated first, then by name.
+        """List the runs that exist now: the last updated run first, then by name.
 
         Do not change the list.
         """
@@ -154,7 +154,7 @@ class RunTree:
         return self._order
 
     def event_directories(self) -> set[str]:
-        """Return the directories of the last scan with summary or lineage files.
+        """Return the directories with summary or lineage files, as of the last scan.
 
         They include misdated files.
         """
@@ -199,7 +199,7 @@ class RunTree:
         return known
 
     def _entries(self, path: str, train_id: str) -> _Entries:
-        """List a directory."""
+        """List the subdirectories and the run's files in a directory."""
         depth = 0 if train_id == "./" else train_id.count("/")
         below = train_id if train_id == "./" else train_id + "/"
         is_entered = "/." not in train_id and depth != self.max_depth
@@ -226,8 +226,8 @@ class RunTree:
             is_file = entry.is_file(follow_symlinks=False)
             found.is_misdated |= is_file and not name.endswith(EXPLAIN_SUFFIX)
             text = (
-                "%s in %s: %d is not a time in seconds; MindInsight lists no run then, "
-                "the viewer not this file"
+                "%s in %s: the number %d in the name is not a time in seconds. Because of this "
+                "file, MindInsight lists no run; the viewer ignores only this file"
             )
             self._warnings.warn((path, name), text, name, path, timestamp)
         else:
@@ -237,7 +237,7 @@ class RunTree:
 
 
 def find_run_directories(root: str) -> list[str]:
-    """Find the directories with a summary or lineage file, in order of their paths.
+    """Find all directories with a summary or lineage file, sorted by path.
 
     ``root`` itself may be among them.
 
@@ -254,7 +254,7 @@ def find_run_directories(root: str) -> list[str]:
 
 
 def count_links(root: str) -> int:
-    """Count the symbolic links in a directory that could lead to runs.
+    """Count the symbolic links in a directory that might lead to runs.
 
     These are links to directories and to event files.
     """
@@ -268,7 +268,7 @@ def count_links(root: str) -> int:
 
 
 def list_train_jobs(base: str, max_depth: int | None = 1) -> list[RunDirectory]:
-    """List the runs with lineage files in an absolute path, the last updated first.
+    """List the runs with lineage files in a directory, the last updated run first.
 
     Runs of the same second are in order of their names.
 
@@ -285,7 +285,7 @@ def list_train_jobs(base: str, max_depth: int | None = 1) -> list[RunDirectory]:
 
 
 def runs_with_lineage(tree: RunTree) -> list[RunDirectory]:
-    """List the runs with lineage files in a tree, which is scanned now.
+    """Scan a tree, and list its runs that have lineage files.
 
     The order is as in :func:`list_train_jobs`.
     """
@@ -294,7 +294,7 @@ def runs_with_lineage(tree: RunTree) -> list[RunDirectory]:
 
 
 def with_lineage_files(run: ListedRun) -> RunDirectory:
-    """Return a listed run with the present states of its lineage files.
+    """Return a listed run as a ``RunDirectory`` with its files' present states.
 
     Files that have vanished since it was listed are left out.
     """
@@ -311,7 +311,7 @@ def with_lineage_files(run: ListedRun) -> RunDirectory:
 
 
 def _utf8(name: str) -> str:
-    """Escape the bytes of a name that are not UTF-8.
+    """Escape those bytes in a file name that are not UTF-8.
 
     Neither an address nor a browser can hold such bytes.
     """
@@ -324,7 +324,7 @@ def _utf8(name: str) -> str:
 
 
 def _refresh(directory: _Directory, train_id: str) -> bool:
-    """Update the run of a directory, and return whether the run changed."""
+    """Update the facts about a directory's run, and return whether they changed."""
     if directory.run is not None:
         try:
             if os.lstat(directory.newest).st_mtime_ns == directory.newest_mtime_ns:
@@ -339,7 +339,7 @@ def _refresh(directory: _Directory, train_id: str) -> bool:
 
 
 class _NewestFile(NamedTuple):
-    """The file that dates the run; the path is empty without a file."""
+    """The file whose name gives a run's time; the path is empty without a file."""
 
     path: str
     created_s: float

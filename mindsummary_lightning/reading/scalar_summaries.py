@@ -1,4 +1,4 @@
-"""Summarizes every scalar of many runs: last, least and greatest value.
+"""Summarizes every scalar of many runs by its last, least and greatest value.
 
 The curves are not kept.
 
@@ -39,7 +39,7 @@ _LOWER_IS_BETTER = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class TagSummary:
-    """The summary of a scalar of a run.
+    """The last, least and greatest value of a scalar in a run.
 
     Attributes:
         last: value of the last step; NaN and infinities as recorded.
@@ -56,7 +56,7 @@ class TagSummary:
     max_step: int | None
 
     def best_step(self, tag: str) -> int | None:
-        """Return the step of the best value; see :func:`is_lower_better`.
+        """Return the step with the best value; see :func:`is_lower_better`.
 
         For a tag such as a loss, the least value is best.
         """
@@ -67,7 +67,7 @@ class TagSummary:
 
 @dataclass(frozen=True, slots=True)
 class RunScalars:
-    """The scalars of a run.
+    """The summaries of all scalars in a run, and the run's duration.
 
     Attributes:
         tags: each scalar by its tag; tags are sorted.
@@ -83,12 +83,12 @@ class RunScalars:
 
     @property
     def is_diverged(self) -> bool | None:
-        """Tell whether a loss ended as NaN or infinite; ``None`` without a loss."""
+        """Tell whether a loss ends with NaN or infinity; ``None`` without a loss."""
         return is_diverged({tag: summary.last for tag, summary in self.tags.items()})
 
 
 def is_diverged(last: Mapping[str, float]) -> bool | None:
-    """Tell whether a loss ended as NaN or infinite, by the last values of scalars.
+    """Tell from the last values of scalars whether a loss ended as NaN or infinity.
 
     The result is ``None`` if no scalar is a loss.
     """
@@ -99,7 +99,7 @@ def is_diverged(last: Mapping[str, float]) -> bool | None:
 
 
 def duration_s(spans: Sequence[tuple[float, float]]) -> float | None:
-    """Return the seconds of recording by the first and last time of every file.
+    """Add up the seconds between the first and last time in every file.
 
     A clock that was set back counts as no time.
     """
@@ -109,7 +109,7 @@ def duration_s(spans: Sequence[tuple[float, float]]) -> float | None:
 
 
 def seconds_per_step(steps: NDArray[np.int64], wall_times: NDArray[np.float64]) -> float | None:
-    """Return the median seconds per step between neighbouring samples.
+    """Return the median time per step, measured between successive samples.
 
     The result is ``None`` where time does not pass.
 
@@ -127,7 +127,7 @@ def seconds_per_step(steps: NDArray[np.int64], wall_times: NDArray[np.float64]) 
 
 
 def is_lower_better(tag: str) -> bool:
-    """Tell whether smaller values of a scalar are better, by its name.
+    """Tell from the name of a scalar whether smaller values are better.
 
     The names mean a loss, an error, a perplexity and so on.
     """
@@ -139,7 +139,7 @@ _Result: TypeAlias = "RunScalars | DamagedFileError | OSError"
 
 
 def read_run_scalars(run_dirs: Iterable[str]) -> Iterator[tuple[str, _Result]]:
-    """Read the scalars of runs, or the errors of runs that cannot be read.
+    """Yield the scalars of each run, or the error if a run cannot be read.
 
     Runs come in no particular order.
     """
@@ -167,7 +167,7 @@ class _SmallFile(NamedTuple):
 
 
 def _small_file(run_dir: str) -> _SmallFile | None:
-    """Return the only summary file of a run if the file is small.
+    """Return a run's only summary file, unless the file is large.
 
     The result is ``None`` for a large file or several files.
     """
@@ -193,7 +193,7 @@ def _read_alone(run_dir: str, decoder: ScalarDecoder) -> _Result:
 
 
 def run_scalars(run: FollowedRun) -> RunScalars:
-    """Summarize the scalars of a run that was read."""
+    """Summarize the scalars of a run that was already read."""
     summaries = {}
     last_steps = []
     for tag in run.tags()["scalar"]:
@@ -214,7 +214,7 @@ def tag_summary(series: ScalarSeries) -> TagSummary:
 def _read_together(
     files: Sequence[_SmallFile], decoder: ScalarDecoder
 ) -> Iterator[tuple[str, _Result]]:
-    """Read the scalars of runs with a small file.
+    """Read the scalars of runs that have one small file, all together.
 
     If a file is damaged, all of the runs are read by themselves.
     """
@@ -233,7 +233,7 @@ _KINDS = (np.int64, np.int64, np.int64, np.int64, np.float64, np.float32)
 
 
 class _ScalarSamples(NamedTuple):
-    """Scalars of several runs; the arrays have the shape ``(n,)`` for n samples.
+    """The n scalar samples of several runs, in arrays of shape ``(n,)``.
 
     Attributes:
         tags: the tags that ``tag`` counts.
@@ -285,7 +285,7 @@ def _decoded(files: Sequence[_SmallFile], decoder: ScalarDecoder) -> _ScalarSamp
 def _loose_samples(
     outline: EventOutline, run: int, row: int, tags: dict[str, int]
 ) -> Iterator[_Columns]:
-    """Return the scalars of a record whose set of tags is rare.
+    """Yield the scalars in a record whose set of tags is rare.
 
     New tags are added to ``tags``.
     """
@@ -299,7 +299,7 @@ def _loose_samples(
 def _samples_of(
     columns: ScalarColumns, run_of_row: NDArray[np.intp], tags: dict[str, int]
 ) -> _Columns:
-    """Convert records with the same tags to samples; adds new tags to ``tags``."""
+    """Convert records with equal tags to samples, and add new tags to ``tags``."""
     numbers = np.array([tags.setdefault(tag, len(tags)) for tag in columns.tags])
     count = len(columns.tags)
     return (
@@ -321,7 +321,7 @@ def _joined(parts: Sequence[_Columns], tags: Mapping[str, int]) -> _ScalarSample
 
 
 def _by_run(samples: _ScalarSamples, runs: int) -> list[RunScalars]:
-    """Group the samples by run."""
+    """Group the samples by run, and summarize them."""
     found: list[dict[str, TagSummary]] = [{} for _ in range(runs)]
     group = samples.run * max(1, len(samples.tags)) + samples.tag
     order = np.lexsort((samples.row, samples.step, group))
@@ -346,7 +346,7 @@ class _RunFacts:
 
 
 def _facts_by_run(samples: _ScalarSamples) -> dict[int, _RunFacts]:
-    """Return last step and times of the runs with scalars, by run index."""
+    """Return the last step and the times of each run with scalars, by run index."""
     if not samples.run.size:
         return {}
     order = np.argsort(samples.run, kind="stable")
@@ -367,7 +367,7 @@ def _facts_by_run(samples: _ScalarSamples) -> dict[int, _RunFacts]:
 def _summarized(
     group: NDArray[np.int64], step: NDArray[np.int64], value: NDArray[np.float32]
 ) -> tuple[list[int], list[TagSummary]]:
-    """Group the samples, and summarize the groups.
+    """Summarize each group of samples (one scalar of one run).
 
     Samples are ordered by group and step; of samples of the same step the last one counts.
     """
@@ -407,7 +407,7 @@ def _summarized(
 
 
 def _shortest(values: NDArray[np.float32]) -> list[float]:
-    """Round the numbers of an array to the fewest digits that identify them.
+    """Round float32 numbers to the fewest digits that identify each number.
 
     It is faster than :func:`~mindsummary_lightning.values.text.shortest_float32`.
     """

@@ -1,4 +1,4 @@
-"""Samples and series of scalars, as ``SummaryReader`` returns them."""
+"""The types that ``SummaryReader`` returns: samples, and series of scalars."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def html_table(rows: Mapping[str, str]) -> str:
 
 
 class Sample(tuple[int, float, _T]):
-    """A value of a tag: ``step``, ``wall_time`` and ``value``, in this order.
+    """A recorded value of a tag: the tuple ``(step, wall_time, value)``.
 
     Wall times are seconds since the epoch.
     """
@@ -44,23 +44,23 @@ class Sample(tuple[int, float, _T]):
 
     @property
     def step(self) -> int:
-        """The step of the sample."""
+        """Return the step at which the sample was recorded."""
         return self[0]
 
     @property
     def wall_time(self) -> float:
-        """Time of recording, in seconds since the epoch."""
+        """Return the time of recording, in seconds since 1970."""
         return self[1]
 
     @property
     def value(self) -> _T:
-        """The recorded value."""
+        """Return the recorded value."""
         return self[2]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScalarSeries:
-    """A scalar over the steps of a run.
+    """The samples of a scalar at all steps of a run, as arrays.
 
     Attributes:
         steps: ascending, no step twice; int64, shape ``(n,)``.
@@ -89,7 +89,7 @@ class ScalarSeries:
 def scalar_table(
     names: Mapping[str, Sequence[str]], found: Sequence[ScalarSeries]
 ) -> pandas.DataFrame:
-    """Make a table of scalars with a row per sample.
+    """Make a table of scalars, with one row per sample.
 
     It has a categorical column for each of ``names``, which names every series, then step, wall
     time and value.

@@ -1,4 +1,4 @@
-"""``SummaryReader``: the content of a run as NumPy arrays and plain values.
+"""``SummaryReader``: reads a run as NumPy arrays and plain Python values.
 
 MindSpore or this package recorded the run.
 
@@ -64,7 +64,7 @@ _LINEAGE_NAMES = {TrainInfo: "train", EvaluationInfo: "evaluation", DatasetGraph
 
 
 class SummaryReader:
-    """Reads a run directory. Every call sees the run in its present state.
+    """Reads a run directory; every call reads the run in its present state.
 
     The files are read once, however many tags are asked for, and only what has been added is read
     later. Scalars are held in memory, of all other values only where they lie, so a run larger than
@@ -110,7 +110,7 @@ class SummaryReader:
     # ---- values
 
     def tags(self) -> dict[str, list[str]]:
-        """Return the sorted tags by kind, without MindInsight's suffix.
+        """Return the sorted tags of each kind, without the suffix of MindInsight.
 
         The kinds are scalar, image, tensor, histogram and loss_landscape.
 
@@ -138,7 +138,7 @@ class SummaryReader:
         return {tag: run.scalars(tag) for tag in run.tags()["scalar"]}
 
     def histograms(self, tag: str) -> Iterator[Sample[Histogram]]:
-        """Read the samples of a histogram: step, wall time in seconds and value.
+        """Yield the samples of a histogram: step, wall time in seconds and value.
 
         They come in order of their steps, and are decoded when they are asked for.
 
@@ -149,7 +149,7 @@ class SummaryReader:
         return self._values("histogram", tag)
 
     def histogram_statistics(self) -> dict[str, HistogramStatistics]:
-        """Return minimum, maximum, mean and counts of every histogram by tag.
+        """Return minimum, maximum, mean and counts of every histogram, by its tag.
 
         Buckets are not decoded.
 
@@ -233,7 +233,7 @@ class SummaryReader:
         return read_graph(newest[0])[0] if newest else None
 
     def lineage(self) -> RunLineage:
-        """Return the newest lineage of every kind, with custom data joined.
+        """Return the newest lineage of each kind, with all custom data merged.
 
         As in MindInsight, a file with training or dataset lineage replaces all earlier files: it is
         of another training, or repeats what they say.
@@ -264,7 +264,7 @@ class SummaryReader:
     # ---- events
 
     def events(self) -> Iterator[Event]:
-        """Decode every event of the run in file order; no samples are merged.
+        """Yield every event of the run in file order, even if later events replace it.
 
         Raises:
             DamagedFileError: a file is damaged; the events before it have been yielded.
@@ -312,7 +312,7 @@ class SummaryReader:
             waited += poll_s
 
     def to_pandas(self) -> pandas.DataFrame:
-        """Return all scalars as a table with a row per sample.
+        """Return all scalars as a table, with one row per sample.
 
         The columns are ``tag`` (categorical), ``step``, ``wall_time`` (seconds) and ``value``
         (float32).
@@ -336,19 +336,19 @@ class SummaryReader:
         return self._run
 
     def _check_is_run(self) -> None:
-        """Refuse a directory that contains runs but is not a run."""
+        """Raise an error if the directory contains runs but is not itself a run."""
         if summary_files(self.run_dir) or lineage_file_paths(self.run_dir):
             return
         runs = [os.path.relpath(path, self.run_dir) for path in find_run_directories(self.run_dir)]
         if runs:
             below = listed(runs, 5)
             raise FileNotFoundError(
-                f"{self.run_dir} holds no event file; runs below it: {below}; give one of them"
+                f"{self.run_dir} itself contains no event file. Give one of the runs in it: {below}"
             )
 
 
 def table_of(reader: SummaryReader) -> FollowedRun:
-    """Return the run of a reader, read as far as it has been written.
+    """Return the ``FollowedRun`` in a reader, after reading newly written records.
 
     Raises as :meth:`SummaryReader.tags`.
     """
@@ -356,7 +356,7 @@ def table_of(reader: SummaryReader) -> FollowedRun:
 
 
 class _EventFollower:
-    """Reads the events of a run as its files grow."""
+    """Reads the events of a run while its files are growing."""
 
     def __init__(self, run_dir: str) -> None:
         self._run_dir = run_dir
@@ -391,7 +391,7 @@ class _EventFollower:
 def _file_to_read(
     paths: list[str], scanner: RecordScanner | None
 ) -> tuple[RecordScanner | None, list[str]]:
-    """Choose the file to read now, and the files after it.
+    """Choose the file to read now, and return it with the files that follow.
 
     Without files there is no scanner: a file that comes later belongs to another run, even by an
     earlier name. A scanner whose file is gone stays until there is a later file.
@@ -407,14 +407,14 @@ def _file_to_read(
 
 
 def _restarted_if_rewritten(scanner: RecordScanner) -> RecordScanner:
-    """Restart with a file that was rewritten or replaced by a file of the same name."""
+    """Return a new scanner if the file was rewritten, else the given scanner."""
     if scanner.was_rewritten():
         return RecordScanner(scanner.path)
     return scanner
 
 
 def _later_files(paths: list[str], path: str) -> list[str]:
-    """Return the files after ``path``, which may be gone, in the reader's order."""
+    """Return in reading order the files after ``path``, even if ``path`` is gone."""
     names = read_order({*map(os.path.basename, paths), os.path.basename(path)})
     later = names[names.index(os.path.basename(path)) + 1 :]
     return [other for other in paths if os.path.basename(other) in later]

@@ -1,4 +1,4 @@
-"""``TagSurvey``: finds the tags of many runs for lists.
+"""``TagSurvey``: finds the tags in many runs, fast enough for lists of runs.
 
 It reads only the beginning and the end of large files.
 
@@ -29,7 +29,7 @@ _HEAD, _TAIL = 1 << 15, 1 << 15
 
 
 class TagSurvey:
-    """Tags of many runs.
+    """Finds the tags in the summary files of many runs.
 
     Runs of the same training script hold events of the same shapes, which are decoded faster.
     """
@@ -38,7 +38,7 @@ class TagSurvey:
         self._decoder = ScalarDecoder()
 
     def tags(self, paths: Iterable[str], is_exact: bool = False) -> tuple[Tags, bool]:
-        """Return kinds and tags in summary files, and whether everything was read.
+        """Return the kinds and tags in summary files, and whether all bytes were read.
 
         Every file is opened once.
 

@@ -1,4 +1,4 @@
-"""Selects the samples of a tag for a page that cannot draw all of them.
+"""Selects samples of a tag for a page of the viewer that cannot draw all.
 
 For curves it selects points, for other kinds steps.
 
@@ -46,7 +46,7 @@ def every_nth(count: int, max_samples: int) -> NDArray[np.intp]:
 
 
 def thinned(values: NDArray[np.float32], max_points: int = MAX_POINTS) -> NDArray[np.intp]:
-    """Choose the points of a curve that show its shape.
+    """Choose at most ``max_points`` points of a curve that preserve its shape.
 
     Smoothing them gives the smoothed curve.
 
@@ -70,7 +70,7 @@ def thinned(values: NDArray[np.float32], max_points: int = MAX_POINTS) -> NDArra
 
 
 def _representative(values: NDArray[np.float32], count: int) -> NDArray[np.intp]:
-    """Select ``count`` points of a curve without gaps."""
+    """Select ``count`` points of a curve whose values are all finite."""
     if values.size <= count:
         return np.arange(values.size)
     kept, moves = _kept(values, count)
@@ -81,14 +81,14 @@ def _representative(values: NDArray[np.float32], count: int) -> NDArray[np.intp]
 
 
 def _before(places: NDArray[np.intp], deleted: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Map indices after a deletion to the indices before the deletion."""
+    """Convert indices into a shortened array to indices into the original array."""
     return places + np.searchsorted(
         np.sort(deleted) - np.arange(deleted.size), places, side="right"
     )
 
 
 def _apart(values: NDArray[np.float32]) -> list[int]:
-    """Find the points that stand out, the farthest first.
+    """Find outliers of a curve, the farthest from its neighbours first.
 
     They are farther from the points around them than the tail of all distances leads to expect.
     """
@@ -123,7 +123,7 @@ def _apart(values: NDArray[np.float32]) -> list[int]:
 
 
 def _kept(values: NDArray[np.float32], count: int) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-    """Return the points that are always shown, and how far the rest moves for them.
+    """Return the points to show in any case, and how far other points compensate.
 
     The others of a window move to take back the weight of its kept points.
 
@@ -171,7 +171,7 @@ def _kept(values: NDArray[np.float32], count: int) -> tuple[NDArray[np.intp], ND
 
 
 def _stretches(size: int, count: int) -> NDArray[np.intp]:
-    """Return the starts of at most ``count`` equally long stretches.
+    """Divide a curve into at most ``count`` sections of equal length.
 
     Those longer by a point are mixed: at regular places they may always meet the same part of a
     period of the curve.
@@ -186,7 +186,7 @@ def _stretches(size: int, count: int) -> NDArray[np.intp]:
 def _levels(
     values: NDArray[np.float32], begins: NDArray[np.intp]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Return mean, least and greatest value of every stretch."""
+    """Return the mean, least and greatest value of every section of a curve."""
     means = np.add.reduceat(values, begins, dtype=np.float64) / np.diff(begins, append=values.size)
     least = np.minimum.reduceat(values, begins).astype(np.float64)
     greatest = np.maximum.reduceat(values, begins).astype(np.float64)
@@ -196,7 +196,7 @@ def _levels(
 def _unbiased(
     values: NDArray[np.float32], begins: NDArray[np.intp], moves: NDArray[np.float64]
 ) -> NDArray[np.intp]:
-    """Select a point of every stretch so that the mean of the curve is preserved.
+    """Select one point from every section so that the curve keeps its mean.
 
     ``moves`` moves the mean as far as wanted. Eight neighbouring stretches take different
     quantiles, corrected by part of the error of the stretches before.

@@ -225,5 +225,5 @@ def _whole_part(value: Any) -> tuple[int, str]:
     try:
         number = int(value)
     except (TypeError, ValueError):
-        raise TypeError(f"it must be a whole number, got {value!r}") from None
+        raise TypeError(f"a step must be a whole number, got {value!r}") from None
     return number, "" if number == value else repr(value)

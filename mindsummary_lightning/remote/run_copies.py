@@ -131,7 +131,9 @@ class Store:
             file = stack.enter_context(open_regular(path, root=root))
             found = os.stat(file.fileno()).st_size
             if found < size:
-                raise OSError(f"{self.name}/{name}: expected {size} bytes, got {found}")
+                raise OSError(
+                    f"{self.name}/{name}: the file must have at least {size} bytes, got {found}"
+                )
             yield file
 
     def put(self, name: str, source: Store, size: int, ns: int) -> int:

@@ -1,1 +1,1 @@
-"""Record Lightning trainings: the logger, the collector and the callbacks."""
+"""Records Lightning trainings with a logger, a collector and callbacks."""

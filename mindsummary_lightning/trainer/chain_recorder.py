@@ -21,7 +21,7 @@ from mindsummary_lightning.values.step_chain import OutputRow
 
 
 class ChainRecorder:
-    """A recorder of the output statistics of a planned fit.
+    """Records the output statistics of the steps of a fit.
 
     A batch is recorded as ``training_step`` gets it: on its device, within autocast, inside DDP's
     forward.
@@ -42,7 +42,7 @@ class ChainRecorder:
         self._descriptions: RowDescriptions[OutputRow] | None = None
 
     def plan(self, module: Any, record: RunRecorder | None) -> None:
-        """Prepare for a fit, on ranks that record and on ranks that do not."""
+        """Prepare for a fit; ``record`` is ``None`` on ranks that do not record."""
         self.end()
         if self._options is not None and record is not None:
             rows = output_rows(record.directory)
@@ -58,7 +58,7 @@ class ChainRecorder:
             )
 
     def begin_batch(self, is_recorded: bool, step: int) -> None:
-        """Prepare for the batch of a step, counted from 1."""
+        """Prepare for a batch of the given step; steps count from 1."""
         self._step = step
         for method in self._methods if is_recorded else ():
             method.arm()
@@ -82,17 +82,17 @@ class ChainRecorder:
         )
 
     def end_batch(self) -> None:
-        """Stop recording values at the end of a batch."""
+        """Stop recording output statistics at the end of a batch."""
         for method in self._methods:
             method.disarm()
 
     def describe(self) -> None:
-        """Describe the rows before their table is written."""
+        """Write the descriptions of the table rows before the table is written."""
         if self.chain is not None and self._descriptions is not None:
             self._descriptions.add(self.chain.rows)
 
     def end(self) -> None:
-        """Release all objects of a fit that is over."""
+        """Release all objects of the last fit."""
         self.end_batch()
         if self.chain is not None:
             self.chain.clear()

@@ -1,4 +1,4 @@
-"""``CheckpointCallbacks``: moves checkpoint callbacks to a later run's directory."""
+"""``CheckpointCallbacks``: moves checkpoint callbacks to the next run's directory."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _WARN_ONCE = WarnOnce(_LOG)
 
 
 class CheckpointCallbacks:
-    """The callbacks whose directory Lightning, and not the user, has set."""
+    """The checkpoint callbacks whose directory was set by Lightning, not by the user."""
 
     def __init__(self) -> None:
         self._placed: weakref.WeakKeyDictionary[Any, int | str] = weakref.WeakKeyDictionary()
 
     def place(self, trainer: Any, version: int | str) -> None:
-        """Let Lightning place callbacks again that it placed in another version.
+        """Let Lightning choose the directory again of callbacks from another version.
 
         Callbacks that have saved a checkpoint keep their directory.
 
@@ -38,7 +38,7 @@ class CheckpointCallbacks:
 
     @staticmethod
     def warn_of_earlier_fit(trainer: Any) -> None:
-        """Warn of a callback that has saved a checkpoint in a different Trainer's fit.
+        """Warn if a callback has already saved a checkpoint in another Trainer's fit.
 
         The callback may remove that fit's checkpoints.
         """
@@ -47,9 +47,9 @@ class CheckpointCallbacks:
             if path:
                 _WARN_ONCE.warn(
                     path,
-                    "%s must be new for each Trainer, got one that has saved %s in an earlier "
-                    "fit: it goes on to save into that directory and may delete what is there. "
-                    "Give each Trainer a callbacks list of its own",
+                    "this %s has already saved %s in an earlier fit. It continues to save into "
+                    "that directory, and may delete checkpoints of the earlier fit. Create new "
+                    "callbacks for each Trainer",
                     *(type(callback).__name__, os.path.relpath(path)),
                 )
 

@@ -23,7 +23,7 @@ _RATES = "mindsummary_lightning.learning_rates"
 
 
 def is_same_directory(one: str, other: str) -> bool:
-    """Tell whether two paths, which need not exist, are the same directory."""
+    """Tell whether two paths mean the same directory; they need not exist."""
     return os.path.realpath(one) == os.path.realpath(other)
 
 
@@ -55,7 +55,7 @@ def save_rates(checkpoint: dict[str, Any], rates: Sequence[float]) -> None:
 
 
 def saved_state(checkpoint: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of :func:`save_state`, and ``learning_rates``.
+    """Return the state in a checkpoint: :func:`save_state`'s and ``learning_rates``.
 
     The result is empty for a run without a collector.
 
@@ -67,7 +67,7 @@ def saved_state(checkpoint: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def continued_state(steps: StepCollector) -> dict[str, Any]:
-    """Return the state of a fit that its Trainer continues without a checkpoint.
+    """Return the state for a fit that the same Trainer continues without a checkpoint.
 
     Lightning counts the batches of manual optimization in which no optimizer has stepped, too.
     """
@@ -77,7 +77,7 @@ def continued_state(steps: StepCollector) -> dict[str, Any]:
 def steps_before_fit(
     state: Mapping[str, Any], trainer: Any, module: Any, directory: str | None
 ) -> int:
-    """Return how many steps were done before this fit.
+    """Return the number of steps done before this fit.
 
     Warns if MindInsight will not show this fit and the resumed run as one curve.
 
@@ -90,9 +90,9 @@ def steps_before_fit(
     earlier, present = state.get("directory"), directory
     if None not in (earlier, present) and not is_same_directory(str(earlier), str(present)):
         _LOG.warning(
-            "this run resumes at step %s of %s and is recorded in %s: MindInsight draws one "
-            "curve only for the files of one directory. To continue the curve, pass version=%r "
-            "to the logger, or summary_dir=%r to the collector",
+            "this fit resumes at step %s of the run %s, but records into the run %s, so "
+            "MindInsight draws two separate curves. To continue the old curve, pass "
+            "version=%r to the logger, or summary_dir=%r to the collector",
             *(step, earlier, present, os.path.basename(str(earlier)), earlier),
         )
     return step

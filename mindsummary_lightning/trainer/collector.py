@@ -75,7 +75,7 @@ _LOG = logging.getLogger(__name__)
 
 @guarded_hooks
 class SummaryCollector(EvaluationHooks, CallbackBase):
-    """A callback that records loss, inputs, histograms, graph and lineage of a run.
+    """A callback that records a run's loss, inputs, histograms, graph and lineage.
 
     Steps are optimizer steps, counted from 1. The first, every ``collect_freq``-th and the last
     step are collected: the loss as scalar ``loss/auto``, the input as image ``input_data/auto``,
@@ -241,7 +241,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
             self._open(trainer)
 
     def _runs_of(self, trainer: Any) -> list[CurrentRun]:
-        """Return the runs that record a Trainer's call, the collector's own run first."""
+        """Return the runs into which a Trainer's call is recorded, the collector's first."""
         if trainer.fast_dev_run:
             return []
         logger = next(
@@ -266,7 +266,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
             )
 
     def _drop_earlier_fit(self, trainer: Any, is_needed: bool) -> None:
-        """Drop the state of an earlier fit, except the values for a fit that continues it.
+        """Drop an earlier fit's state, except the values that a continuing fit needs.
 
         ``is_needed``: the call is a recorded evaluation, and the user may save a checkpoint
         after it.
@@ -300,7 +300,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         self._guard.raise_exception = record.policy.raise_exception
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
-        """Read the length and optimizers of the run, and write the first lineage."""
+        """Read the number of steps and the optimizers, and write the first lineage."""
         if not self._runs:
             return
         record, lineage, self._global_step = self._record, self._lineage, trainer.global_step
@@ -348,7 +348,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
     def on_train_batch_start(
         self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int
     ) -> None:
-        """Record the steps whose values have arrived, and begin to collect values."""
+        """Record the earlier steps whose values are on the CPU, and begin a new step."""
         steps = self._steps
         if steps is None:
             return
@@ -361,7 +361,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         self._graph.begin_batch()
 
     def on_before_backward(self, trainer: Any, pl_module: Any, loss: torch.Tensor) -> None:
-        """Collect the loss if it is needed.
+        """Collect the loss before the backward pass, if the loss is needed.
 
         The first loss tells which loss function the module uses.
         """
@@ -371,7 +371,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
             self._lineage.loss_computed(loss, self._graph.losses)
 
     def on_before_optimizer_step(self, trainer: Any, pl_module: Any, optimizer: Any) -> None:
-        """Collect gradients and their statistics if they were requested.
+        """Collect the gradients before an optimizer step, if the step is collected.
 
         The gradients are accumulated and unscaled, and not clipped yet.
         """
@@ -384,7 +384,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
     def on_train_batch_end(
         self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        """Record the step if an optimizer stepped and the step is collected."""
+        """Collect the step if an optimizer has stepped and the step is due."""
         steps = self._steps
         if steps is None:
             return
@@ -441,7 +441,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
     # ---- epochs, checkpoints, evaluation
 
     def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
-        """Save the parameters of an epoch that belongs to a landscape."""
+        """Save the parameters after an epoch that a loss landscape needs."""
         if self._steps is None:
             return
         self._steps.close_operators()  # they are open if the module skipped the rest of the epoch
@@ -450,7 +450,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
         self._landscape.end_epoch(self._steps.step, trainer.current_epoch + 1, pl_module)
 
     def on_save_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: dict[str, Any]) -> None:
-        """Put the step and the run directory into a checkpoint.
+        """Save the step and the run directory in a checkpoint.
 
         The checkpoint's path and size are recorded at the next batch.
         """
@@ -464,7 +464,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
                 self._lineage.checkpoint_saved(checkpoint)
 
     def on_load_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: dict[str, Any]) -> None:
-        """Remember the directory of the run that is being resumed."""
+        """Read from a checkpoint the state of the run that is resumed."""
         self._resumed = saved_state(checkpoint)
 
     def _evaluation_recorder(self) -> LineageRecorder | None:
@@ -473,7 +473,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
     # ---- the run ends
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
-        """Record the last step if it was not collected, and the final lineage."""
+        """Record the final lineage, and the last step if it was not recorded before."""
         if self._steps is None:
             return
         with self._guard("the last step"):
@@ -484,7 +484,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
             self._say_what_is_not_recorded(trainer)
 
     def _say_what_is_not_recorded(self, trainer: Any) -> None:
-        """Warn which logged metrics are lost without a logger.
+        """Warn that metrics which the module logs are not recorded without a logger.
 
         A library that makes its own Trainer may have omitted our logger.
         """
@@ -497,7 +497,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
             )
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
-        """Write the in-flight steps and the lineage so far."""
+        """Write the steps collected so far, and the lineage, after an exception."""
         self._end_broken_evaluation(trainer)
         if self._steps is not None and trainer.state.fn == "fit":
             self._steps.close_operators(is_over=True)
@@ -513,7 +513,7 @@ class SummaryCollector(EvaluationHooks, CallbackBase):
             )
 
     def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:
-        """Record checkpoints saved at the very end, and close the files."""
+        """Record checkpoints that were saved after ``on_train_end``, and close the files."""
         if self._lineage is not None:
             self._lineage.write_saved_checkpoint(trainer, pl_module)
         self._end("success", trainer, pl_module)

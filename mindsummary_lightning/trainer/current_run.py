@@ -1,4 +1,4 @@
-"""``CurrentRun``: the run of a logger, or of a collector with its own directory.
+"""``CurrentRun``: the run that a logger or collector records at present.
 
 `run_ownership` decides where a call is recorded. It is not known when a Trainer's
 call begins whether it records anything, so hyper-parameters, which come first, wait in the record
@@ -84,7 +84,7 @@ _NO_CALL = _Begun(_no_trainer, TrainerCall.TUNING, Holds.OTHERS)
 
 @dataclass(frozen=True)
 class _Outer:
-    """The outer call, which continues when a call made by its hook has ended."""
+    """A Trainer's call that waits while a second call, made by its hook, runs."""
 
     begun: _Begun
     version: RunVersion
@@ -94,7 +94,7 @@ class _Outer:
 
 
 class CurrentRun:
-    """The run of a Trainer's calls: version, directory and recorder.
+    """The run into which a Trainer's calls are recorded: its version and recorder.
 
     A relative ``root_dir`` lies below the present working directory, whatever that is when a fit
     begins. ``options`` are keyword arguments of :class:`SummaryRecord`; ``version`` is ``None`` for
@@ -136,7 +136,7 @@ class CurrentRun:
 
     @classmethod
     def in_directory(cls, directory: str, options: Mapping[str, Any]) -> CurrentRun:
-        """Make the ``CurrentRun`` of a collector with its own directory."""
+        """Make the run of a collector that has its own ``summary_dir``."""
         run = cls(*os.path.split(directory), "", options)
         run._view_dir = directory
         run._notes_start = False
@@ -144,16 +144,16 @@ class CurrentRun:
 
     @property
     def directory(self) -> str:
-        """Return the absolute directory of the run's files."""
+        """Return the absolute path of the directory with the run's files."""
         return self._directory or run_directory(self._root_dir, self.version.value, self._sub_dir)
 
     def move_root(self, root_dir: str) -> None:
-        """Record in another root directory from the next run on."""
+        """Set the root directory for the runs after the present run."""
         path = os.path.abspath(os.path.join(self._working_dir, root_dir))
         self._root_dir = self._view_dir = self.version.root_dir = path
 
     def fix_directory(self, directory: str) -> None:
-        """Record in this directory, regardless of root directory and version."""
+        """Record into a given directory, regardless of root directory and version."""
         self._directory = os.path.abspath(os.path.join(self._working_dir, directory))
 
     @property
@@ -161,7 +161,7 @@ class CurrentRun:
         return _shortest(self.directory)
 
     def is_at(self, directory: str) -> bool:
-        """Tell whether a directory belongs to the present run or to the run before it."""
+        """Tell whether a path is the directory of this run or of the previous run."""
         return os.path.realpath(directory) in (
             os.path.realpath(self.directory),
             self._earlier_directory,
@@ -175,7 +175,7 @@ class CurrentRun:
     # ---- what records
 
     def record(self) -> SummaryRecord:
-        """Return the run's record; the first call makes the record and claims a version."""
+        """Return the run's record; the first call creates it and claims a version."""
         if self._record is None:
             self.version.claim()
             self._record = SummaryRecord(self.directory, **self._options)
@@ -190,7 +190,7 @@ class CurrentRun:
         return recorder_of(self.record())
 
     def begin_values(self) -> RunRecorder:
-        """Return the recorder of values.
+        """Return the recorder, and keep it for fast access while values arrive.
 
         The first values of a fit announce the directory.
         """
@@ -200,7 +200,7 @@ class CurrentRun:
         return self.values_recorder
 
     def take_options(self, options: Mapping[str, Any]) -> None:
-        """Adopt a collector's record options that the logger was not given.
+        """Take those record options of a collector that the logger was not given.
 
         Raises:
             ValueError: the logger was given a different value.
@@ -226,7 +226,7 @@ class CurrentRun:
     # ---- hyper-parameters
 
     def add_hyperparameters(self, info: UserDefinedInfo, is_trainers: bool) -> None:
-        """Record the hyper-parameters of a call, or keep a user's for the next fit.
+        """Record a Trainer's hyper-parameters, or keep the user's for the next fit.
 
         A Trainer's hyper-parameters are recorded with the first value of its call.
 
@@ -247,7 +247,7 @@ class CurrentRun:
     # ---- a Trainer's call
 
     def begin(self, trainer: Any) -> None:
-        """Switch to the run that records a Trainer's call.
+        """Switch to the run into which a Trainer's call is recorded.
 
         All ranks call this method, because rank zero tells them the version.
         """
@@ -263,7 +263,7 @@ class CurrentRun:
         self._checkpoints.place(trainer, self.version.value)
 
     def launch(self, trainer: Any) -> None:
-        """Decide where a call is recorded.
+        """Decide into which run a Trainer's call is recorded.
 
         The decision also holds for the processes that the Trainer starts, which copy this object.
         """
@@ -295,7 +295,7 @@ class CurrentRun:
             self._waiting.hand_to(self.recorder())
 
     def _leave(self, held: Holds) -> None:
-        """End the previous call, as the contents of its directory are known now."""
+        """Leave the previous call, given the present contents of its directory."""
         self._has_met_trainer, self.values_recorder = True, None
         self._waiting.settle(newest_fit_has_recorded(self.directory))
         self.recorder().discard_deferred_lineage()
@@ -303,13 +303,13 @@ class CurrentRun:
             self._drop_record()
 
     def _suspend(self) -> None:
-        """Suspend the present call while a call made by its hook runs."""
+        """Suspend the present call while another call, made in its hook, runs."""
         outer = _Outer(self._begun, self.version, self._record, self.open_recorder, self.last_step)
         self._outer.append(outer)
         self.values_recorder = None
 
     def _leave_call(self) -> None:
-        """Resume the call whose hook has made the present call, if any."""
+        """Leave the present call, and resume the call whose hook has made it, if any."""
         self._begun = _NO_CALL
         if self._outer:
             outer = self._outer.pop()
@@ -355,7 +355,7 @@ class CurrentRun:
         )
 
     def _explain(self, trainer: Any, resumed: Any) -> None:
-        """Warn before a fit about lost checkpoints or a split curve."""
+        """Warn before a fit if checkpoints may be lost or a curve is split in two."""
         if self._begun.call is TrainerCall.NEW_FIT:
             self._checkpoints.warn_of_earlier_fit(trainer)
         new_run = (TrainerCall.RESUMED_FIT, Holds.NOTHING, False)
@@ -366,9 +366,9 @@ class CurrentRun:
         ) == new_run
         if self.has_explained_resume:
             _LOG.warning(
-                "this fit resumes from %s and is recorded in %s, which is a new run: MindInsight "
-                "draws one curve only for the files of one directory. To continue the curve, "
-                "pass version=... of that run to the logger",
+                "this fit resumes from %s, but records into the new run %s, so MindInsight draws "
+                "two separate curves. To continue the old curve, pass the version of the old run "
+                "to the logger: version=...",
                 *(resumed, self._short_directory),
             )
 
@@ -392,7 +392,7 @@ class CurrentRun:
             self._leave_call()
 
     def _close_files(self) -> None:
-        """Close the files.
+        """Close the files of the run.
 
         A run without files releases its version if no outer call continues in it.
         """
@@ -420,7 +420,7 @@ class CurrentRun:
         self._say_once("begin", f"MindInsight files go to {{}}{escaped}; while it trains: {{}}")
 
     def _say_once(self, when: str, text: str) -> None:
-        """Log a note on the run's directory and how to view it, once."""
+        """Log once the run's directory and the command to view it."""
         if self._said.get(when) != self.directory:
             self._said[when] = self.directory
             rank_zero_info(text.format(self._short_directory, view_command(self._view_dir)))
@@ -448,7 +448,7 @@ _ENTER: dict[RecordPlace, Callable[[CurrentRun], None]] = {
 
 
 def view_command(directory: str) -> str:
-    """Return the command that shows a directory's runs in this environment."""
+    """Return the shell command that shows the runs in a directory."""
     found = str(shutil.which("mindsummary"))
     is_own = os.path.dirname(found) == os.path.dirname(sys.executable)
     module = f"{shlex.quote(_shortest(sys.executable))} -m mindsummary_lightning"

@@ -1,4 +1,4 @@
-"""Proves that recording on a device equals recording on a CPU.
+"""Checks that recording on a device gives the same results as on a CPU.
 
 A small training and its landscape give a report that you can paste into an issue.
 """
@@ -40,7 +40,7 @@ _QUIET: Any = {
 
 
 class Proof(NamedTuple):
-    """A comparison of a found with an expected result."""
+    """The result of one check: a found value, compared with the expected value."""
 
     name: str
     state: str
@@ -48,7 +48,7 @@ class Proof(NamedTuple):
 
 
 def prove_device(device: str) -> list[Proof]:
-    """Train on a device of PyTorch with and without a collector, and compare.
+    """Train on a device with and without a collector, and compare the results.
 
     Counts, weights, values and a landscape are compared.
 
@@ -124,7 +124,7 @@ def _count(run: SummaryReader) -> str:
 
 
 class _Asked(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """A count of copies from a device to the host, and of waits for the device.
+    """Counts the copies from a device to the host, and the waits for the device.
 
     Waits come from operations and from events.
     """
@@ -236,7 +236,7 @@ def _accelerator(name: str) -> str | Accelerator:
 
 
 def _accelerator_of(device: torch.device) -> Accelerator:
-    """Return an accelerator for a device that Lightning does not know."""
+    """Return a Lightning accelerator for a device that Lightning does not support."""
 
     class Device(Accelerator):
         def setup_device(self, device: torch.device) -> None:

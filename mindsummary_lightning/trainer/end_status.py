@@ -1,4 +1,4 @@
-"""Translate how a call of the Trainer ended into the words of the lineage."""
+"""Translates how a Trainer's call ended into the status in the lineage."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PRUNED = "TrialPruned"  # Optuna's
 
 
 def recorded_status(status: str, error: BaseException | None) -> str:
-    """Return the word for how a call ended.
+    """Return the status in the lineage for how a Trainer's call ended.
 
     Args:
         status: what Lightning gives ``Logger.finalize``: ``"success"``, ``"failed"`` after any

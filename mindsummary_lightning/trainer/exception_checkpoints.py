@@ -16,7 +16,7 @@ from mindsummary_lightning.trainer.lineage_recorder import LineageRecorder
 
 
 class ExceptionCheckpoints:
-    """An observer of the ``on_exception`` hooks of a Trainer's checkpoint callbacks."""
+    """Watches the ``on_exception`` hooks of a Trainer's checkpoint callbacks."""
 
     def __init__(self) -> None:
         self._methods: list[ReplacedMethod] = []  # of callbacks whose hook has not been called yet
@@ -24,7 +24,7 @@ class ExceptionCheckpoints:
     def follow(
         self, trainer: Any, module: Any, lineage: LineageRecorder, guard: HookGuard, releases: bool
     ) -> None:
-        """Record the first checkpoint that is saved from now on in the lineage.
+        """From now on, record in the lineage the first checkpoint that is saved.
 
         If ``releases``, close the files then.
         """
@@ -45,7 +45,7 @@ class ExceptionCheckpoints:
             method.arm()
 
     def end(self) -> None:
-        """Restore the callbacks' own methods."""
+        """Restore the original methods of the callbacks."""
         while self._methods:
             self._methods.pop().disarm()
 

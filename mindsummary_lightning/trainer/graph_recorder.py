@@ -1,4 +1,4 @@
-"""``GraphRecorder``: records the graph of a run's first training step once."""
+"""``GraphRecorder``: records the computational graph of a run's first step."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class GraphRecorder:
-    """A recorder of the graph of a run's first training step with a loss.
+    """Records the graph of the first training step that has a loss.
 
     If a later fit of the run trains different modules, their graph is recorded, too.
     """
@@ -35,7 +35,7 @@ class GraphRecorder:
         self._observer = self.recorded = None
 
     def plan(self, module: Any, record: RunRecorder, resumed: Mapping[str, Any]) -> None:
-        """Observe the first training step with a loss.
+        """Prepare to observe the first training step that has a loss.
 
         Does nothing if the graph of these modules is in the run already.
 
@@ -51,19 +51,19 @@ class GraphRecorder:
 
     @property
     def losses(self) -> Mapping[int, str]:
-        """Return the names of the losses in the last observed step.
+        """Return the names of the loss functions in the last observed step.
 
         For :func:`loss_name`.
         """
         return {} if self._observer is None else self._observer.losses
 
     def begin_batch(self) -> None:
-        """Observe this training step unless a step with a loss was observed."""
+        """Observe this training step, unless an earlier step with a loss was observed."""
         if self._observer is not None and not self._is_confirmed:
             self._observer.arm()
 
     def confirm(self, has_loss: bool = True) -> None:
-        """Keep the graph of the present training step if it has a loss."""
+        """Keep the graph of the present training step if this step has a loss."""
         self._is_confirmed |= has_loss
 
     def write_when_observed(self) -> None:
@@ -85,7 +85,7 @@ class GraphRecorder:
             self._observer, self.recorded = None, self._modules
 
     def end(self) -> None:
-        """Write an observed graph, and restore the module's own method.
+        """Write an observed graph, and restore the module's original method.
 
         With manual optimization a step may compute a loss without returning it.
         """
@@ -100,7 +100,7 @@ class GraphRecorder:
 
 
 def _fingerprint(module: Any) -> str:
-    """Return a text that is the same for two modules of the same structure.
+    """Return a text that is equal for two modules of equal structure.
 
     They have the same submodules, and parameters of the same names and shapes.
     """

@@ -1,4 +1,4 @@
-"""Guards the hooks of callbacks, so that an error never stops the training.
+"""Catches errors in the hooks of callbacks, so that no error stops the training.
 
 `guarded_hooks` wraps the hooks that a class defines; parts of a hook that should not cost each
 other get a guard of their own. `KeyboardInterrupt` and `SystemExit` pass.
@@ -19,7 +19,7 @@ C = TypeVar("C", bound=type)
 
 
 class HookGuard:
-    """A guard that logs the first failure of every kind, and counts all failures.
+    """Catches errors in hooks, logs the first error of every kind, and counts all.
 
     The total is logged at the end. With ``raise_exception`` it raises instead.
 
@@ -43,7 +43,7 @@ class HookGuard:
             self.handle(what, error)
 
     def handle(self, what: str, error: Exception) -> None:
-        """Log and count a failure, or raise it if this guard raises."""
+        """Log and count an error, or raise it if this guard was told to raise."""
         if self.raise_exception:
             raise error
         self._failures += 1
@@ -56,14 +56,14 @@ class HookGuard:
         )
 
     def log_total(self) -> None:
-        """Log the count of failures since the last call, if there were several."""
+        """Log how many errors were counted since the last call, if there are several."""
         if self._failures > 1:
-            self._logger.error("%s: %d failures to record in all", self._owner, self._failures)
+            self._logger.error("%s failed to record %d times in total", self._owner, self._failures)
         self._failures = 0
 
 
 def guarded_hooks(callback_class: C) -> C:
-    """Run every ``on_...`` hook and ``teardown`` of a class under ``self._guard``.
+    """Make every ``on_...`` hook and ``teardown`` of a class run in ``self._guard``.
 
     A class decorator; hooks that the class inherits stay as they are.
 

@@ -1,4 +1,4 @@
-"""``LandscapeSaver``: saves a collector's checkpoints for loss landscapes."""
+"""``LandscapeSaver``: saves the checkpoints that a loss landscape needs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WHAT = "the parameters for a landscape"
 
 
 class LandscapeSaver:
-    """Saves the parameters at the steps and epochs of a landscape.
+    """Saves the parameters after the steps or epochs that a loss landscape needs.
 
     It starts in :meth:`begin` if a landscape is wanted.
     """
@@ -37,7 +37,7 @@ class LandscapeSaver:
         trainer: Any,
         module: nn.Module,
     ) -> None:
-        """Begin a fit.
+        """Begin a fit, and save the parameters before training if they are needed.
 
         Parameters are not saved if no landscape is wanted, or if they cannot be saved.
         """
@@ -69,7 +69,7 @@ class LandscapeSaver:
 
     @property
     def note(self) -> str:
-        """Return the note on the checkpoints before training.
+        """Return a note for the log about the checkpoints that will be saved.
 
         It is ``""`` if no checkpoint is going to be saved.
         """
@@ -84,14 +84,14 @@ class LandscapeSaver:
         )
 
     def end_step(self, step: int, module: nn.Module) -> None:
-        """Save the parameters after a step that belongs to a landscape."""
+        """Save the parameters after a step if the landscape needs this step."""
         writer = self._writer
         if writer is not None and writer.unit == "step" and writer.wants(step):
             with self._guard(_WHAT):
                 writer.save(step, module.state_dict())
 
     def end_epoch(self, step: int, epoch: int, module: nn.Module) -> None:
-        """Save the parameters after an epoch that belongs to a landscape.
+        """Save the parameters after an epoch if the landscape needs this epoch.
 
         ``epoch`` counts from 1; ``step`` is the count of steps so far.
         """
@@ -104,7 +104,7 @@ class LandscapeSaver:
                     writer.save(epoch, module.state_dict())
 
     def end(self, step: int, epoch: int, module: nn.Module) -> None:
-        """Save the last parameters of a fit, given its steps and whole epochs.
+        """Save the final parameters of a fit after its last step and whole epoch.
 
         Later calls do nothing.
         """

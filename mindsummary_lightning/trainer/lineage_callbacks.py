@@ -32,7 +32,7 @@ Target: TypeAlias = "SummaryRecord | MindInsightLogger | str | os.PathLike[str]"
 
 @guarded_hooks
 class _LineageCallback(CallbackBase):
-    """The base of the two callbacks: target, guard and end of recording."""
+    """The base class of the two callbacks, which opens and closes the record."""
 
     def __init__(self, summary_record: Target, raise_exception: bool = False) -> None:
         super().__init__()
@@ -79,7 +79,7 @@ class _LineageCallback(CallbackBase):
                 self._lineage.call_begins()
 
     def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:
-        """Write the waiting evaluation, and close the files that this callback opened."""
+        """Write the last evaluation if not yet written, and close this callback's files."""
         if self._lineage is not None:
             with self._guard("the last evaluation"):
                 self._lineage.end()
@@ -88,7 +88,7 @@ class _LineageCallback(CallbackBase):
         self._guard.log_total()
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
-        """Call ``teardown``, which Lightning does not call after an exception."""
+        """Call ``teardown``, because Lightning does not call it after an exception."""
         self.teardown(trainer, pl_module, "")
 
     def __getstate__(self) -> dict[str, Any]:
@@ -139,7 +139,7 @@ class TrainLineage(_LineageCallback):
     def on_train_batch_start(
         self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int
     ) -> None:
-        """Write the lineage with a checkpoint saved since the last batch.
+        """Write the lineage if a checkpoint was saved since the last batch.
 
         The first batch is inspected as well.
         """
@@ -147,14 +147,14 @@ class TrainLineage(_LineageCallback):
             self._lineage.begin_batch(trainer, pl_module, batch, batch_idx)
 
     def on_before_backward(self, trainer: Any, pl_module: Any, loss: Any) -> None:
-        """Find the loss function of the first loss."""
+        """Find the name of the loss function that computed the first loss."""
         if self._lineage is not None and self._lineage.awaits_loss:
             self._lineage.loss_computed(loss, {})
 
     def on_train_batch_end(
         self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        """Keep the loss."""
+        """Keep the loss of this batch for the lineage."""
         if self._lineage is None:
             return
         accumulated = trainer.accumulate_grad_batches if pl_module.automatic_optimization else 1
@@ -163,7 +163,7 @@ class TrainLineage(_LineageCallback):
             self._lineage.end_early_batch(trainer, pl_module, outputs)
 
     def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
-        """Check whether the loader had as many batches as it states."""
+        """Check whether the loader gave as many batches as its length states."""
         if self._lineage is not None:
             self._lineage.end_epoch(trainer)
 
@@ -176,7 +176,7 @@ class TrainLineage(_LineageCallback):
             self._lineage.checkpoint_saved(checkpoint)
 
     def on_load_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: dict[str, Any]) -> None:
-        """Remember the initial learning rates of the run that is being resumed."""
+        """Read from a checkpoint the initial learning rates of the resumed run."""
         self._saved_rates = saved_state(checkpoint)["learning_rates"]
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
@@ -195,7 +195,7 @@ class TrainLineage(_LineageCallback):
             )
 
     def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:
-        """Write the lineage with a checkpoint saved at the very end, and close the files."""
+        """Write the lineage if a checkpoint was saved at the end, and close the files."""
         if self._lineage is not None:
             with self._guard("the train lineage"):
                 self._lineage.write_saved_checkpoint(trainer, pl_module)
@@ -224,19 +224,19 @@ class EvalLineage(EvaluationHooks, _LineageCallback):
     """
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
-        """Note that a fit begins; the metrics of an earlier run do not count for it."""
+        """Note that a fit begins, so that metrics of an earlier run are not used."""
         if self._lineage is not None:
             self._lineage.fit_begins(trainer)
 
     def on_train_batch_start(
         self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int
     ) -> None:
-        """Write the waiting evaluation if ten seconds have passed."""
+        """Write the last evaluation if not yet written and ten seconds have passed."""
         if self._lineage is not None:
             self._lineage.flush_when_due()
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
-        """Write an evaluation that a later callback stopped, and close the files."""
+        """Write an evaluation that an exception in a callback ended; close the files."""
         self._end_broken_evaluation(trainer)
         super().on_exception(trainer, pl_module, exception)
 

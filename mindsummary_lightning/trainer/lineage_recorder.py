@@ -1,4 +1,4 @@
-"""Writes a run's lineage.
+"""Records how a run was made (its lineage) while a Trainer runs.
 
 The collector and the lineage callbacks share it.
 
@@ -75,7 +75,7 @@ class _WaitingEvaluation:
 
 
 class LineageRecorder:
-    """A recorder of the lineage of a run.
+    """Writes the lineage of a run: its settings, data, results and checkpoints.
 
     ``custom`` data override everything else; ``timer`` is a monotonic clock.
 
@@ -178,7 +178,7 @@ class LineageRecorder:
         self._steps_before = trainer.global_step
 
     def begin_batch(self, trainer: Any, module: Any, batch: Any, batch_idx: int) -> None:
-        """Write a checkpoint saved since the last batch, at the start of a batch.
+        """At the start of a batch, write the lineage if a checkpoint was saved.
 
         Also check the number of batches that the loader states.
         """
@@ -198,7 +198,7 @@ class LineageRecorder:
             self.record.write_lineage(*self._joined_groups(trainer))
 
     def end_epoch(self, trainer: Any) -> None:
-        """Note at the end of an epoch whether its loader was read completely."""
+        """At the end of an epoch, note whether the loader was read completely."""
         if self._sizes is not None and has_read_all(trainer):
             self._sizes.end_epoch()
 
@@ -213,7 +213,7 @@ class LineageRecorder:
     def end_early_batch(
         self, trainer: Any, module: Any, outputs: Any, has_dataset: bool = True
     ) -> None:
-        """Write the lineage that became known with a batch.
+        """Write the lineage values that became known in a batch.
 
         Called while ``awaits_loss``.
 
@@ -233,7 +233,7 @@ class LineageRecorder:
         self._data_graph = None
 
     def _has_loss(self, trainer: Any, module: Any, outputs: Any) -> bool:
-        """Tell whether a batch was trained on, if this can be determined.
+        """Tell whether the model was trained on a batch, as far as this can be seen.
 
         With manual optimization ``training_step`` need not return a loss, and may call ``backward``
         on it and step optimizers that Lightning does not know. So a few batches that show none are
@@ -257,7 +257,7 @@ class LineageRecorder:
             save_rates(checkpoint, self.first_rates)
 
     def write_saved_checkpoint(self, trainer: Any, module: Any) -> None:
-        """Write the lineage if a checkpoint was saved since it was written."""
+        """Write the lineage if a checkpoint was saved since the lineage was written."""
         # Of weights that are saved alone no callback is told.
         if (
             self._has_saved_checkpoint
@@ -282,7 +282,7 @@ class LineageRecorder:
         self.flush()
 
     def exception_checkpoint_saved(self, trainer: Any, module: Any, path: str) -> None:
-        """Write the checkpoint that was saved because an exception ended the fit."""
+        """Write into the lineage the checkpoint that was saved after an exception."""
         self._exception_checkpoint = absolute_path(path)
         self.progress(trainer, module)
         if self.records_training and self._has_begun:
@@ -327,7 +327,7 @@ class LineageRecorder:
         return [UserDefinedInfo(own)] if own else []
 
     def evaluation_begins(self, trainer: Any) -> None:
-        """Remember the metrics of training, to tell the evaluation's own metrics apart."""
+        """Remember the present metrics, to tell apart the metrics of the evaluation."""
         self._before, self._evaluated, self._has_all_batches = (
             dict(trainer.callback_metrics),
             {},
@@ -335,7 +335,7 @@ class LineageRecorder:
         )
 
     def evaluation_batch(self, trainer: Any, batch: Any, number: int, index: int) -> None:
-        """Count the samples that an evaluation reads from a loader."""
+        """Count the samples in a batch that an evaluation has read from a loader."""
         if index not in self._evaluated:
             _, loaders, batches = evaluation(trainer)
             every = list(loaders.values()) if isinstance(loaders, Mapping) else loaders
@@ -347,11 +347,11 @@ class LineageRecorder:
             checked.see(number, batch)
 
     def evaluation_has_all_batches(self) -> None:
-        """Note that the evaluation has seen all its batches; only hooks are left."""
+        """Note that the evaluation has read all batches, and only its hooks remain."""
         self._has_all_batches = True
 
     def evaluation_broke_off(self, trainer: Any) -> None:
-        """End a call that an exception ends.
+        """Record an evaluation that an exception ended, if it had read all batches.
 
         If the exception came out of a hook at the end of an evaluation, that evaluation is
         complete.
@@ -392,7 +392,7 @@ class LineageRecorder:
         return checked.sizes.dataset_size
 
     def flush_when_due(self) -> None:
-        """Write the waiting evaluation, if the last written evaluation is ten seconds old.
+        """Write a waiting evaluation, but at most one evaluation every ten seconds.
 
         Cheap enough for every batch.
         """
@@ -409,7 +409,7 @@ class LineageRecorder:
             self._watched.end()
 
     def flush(self) -> None:
-        """Write the waiting evaluation, if any."""
+        """Write the evaluation that is not written yet, if any."""
         self.record.write_lineage(*self._take_evaluation())
 
     def _take_evaluation(self) -> list[LineageValue]:
@@ -425,7 +425,7 @@ class LineageRecorder:
 
 @guarded_hooks
 class EvaluationHooks:
-    """Hooks around a validation or test.
+    """Callback hooks that record the lineage of validations and tests.
 
     The class that mixes them in gives the recorder.
     """
@@ -443,11 +443,11 @@ class EvaluationHooks:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def _evaluation_recorder(self) -> LineageRecorder | None:
-        """Return the recorder of evaluations, or ``None`` if they are not recorded."""
+        """Return the recorder for evaluations, or ``None`` if they are not recorded."""
         raise NotImplementedError
 
     def on_validation_start(self, trainer: Any, pl_module: Any) -> None:
-        """Remember the metrics from before the evaluation."""
+        """Remember the metrics that exist before the evaluation."""
         recorder = self._evaluation_recorder()
         if recorder is not None and not trainer.sanity_checking:
             recorder.evaluation_begins(trainer)
@@ -455,7 +455,7 @@ class EvaluationHooks:
     def on_validation_batch_start(
         self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int, dataloader_idx: int = 0
     ) -> None:
-        """Count the samples in the first batches of every loader."""
+        """Count the samples in a batch of an evaluation."""
         recorder = self._evaluation_recorder()
         if recorder is not None and not trainer.sanity_checking:
             recorder.evaluation_batch(trainer, batch, batch_idx, dataloader_idx)

@@ -192,7 +192,7 @@ class MindInsightLogger(LoggerBase):
 
     @property
     def log_dir(self) -> str:
-        """Return the directory of this run's files.
+        """Return the directory that contains this run's files.
 
         It is the version's directory in the root directory, also if a subclass names these.
         """
@@ -229,7 +229,7 @@ class MindInsightLogger(LoggerBase):
 
     @untraced
     def log_metrics(self, metrics: Mapping[str, Any], step: int | None = None) -> None:
-        """Record numbers as scalars, in a single event.
+        """Record metrics as scalars, all in one event of the file.
 
         Args:
             metrics: names to numbers, tensors of one element, or mappings of these
@@ -260,7 +260,7 @@ class MindInsightLogger(LoggerBase):
         *args: Any,
         **kwargs: Any,
     ) -> None:
-        """Record hyper-parameters as custom lineage, with the run's first value.
+        """Record hyper-parameters in the lineage, together with the run's first value.
 
         They are flattened to ``outer/inner`` keys.
 
@@ -285,14 +285,14 @@ class MindInsightLogger(LoggerBase):
             and not hasattr(params, "__dict__")
         ):
             error = TypeError(
-                f"a mapping, Namespace or dataclass is expected, not {type(params).__name__}"
+                f"params must be a mapping, Namespace or dataclass, got {type(params).__name__}"
             )
             self._run.recorder().policy.skip("params of", "log_hyperparams", error)
         if results:
             self._run.recorder().write_lineage(*results)
 
     def save(self) -> None:
-        """Do nothing: every record is in its file when the call that made it returns."""
+        """Do nothing, because every recording call writes to the file before it returns."""
 
     @untraced
     @rank_zero_only
@@ -384,7 +384,7 @@ class MindInsightLogger(LoggerBase):
     @untraced
     @rank_zero_only
     def log_histogram(self, key: str, values: Any, step: int | None = None) -> None:
-        """Record the distribution of a number, tensor or array.
+        """Record the histogram of a number, tensor or array.
 
         ``step`` is as in :meth:`log_image`.
         """
@@ -399,7 +399,7 @@ class MindInsightLogger(LoggerBase):
     @untraced
     @rank_zero_only
     def log_tensor(self, key: str, tensor: Any, step: int | None = None) -> None:
-        """Record a number, tensor or array, element by element.
+        """Record all elements of a number, tensor or array.
 
         ``step`` is as in :meth:`log_image`.
         """
@@ -449,7 +449,7 @@ class MindInsightLogger(LoggerBase):
 
 
 def _launch_by_fork() -> None:
-    """Let the loggers of a Trainer choose their runs before it forks processes."""
+    """Let a Trainer's loggers choose their runs before the Trainer forks processes."""
     trainer = launching_trainer()
     for logger in getattr(trainer, "loggers", ()):
         if isinstance(logger, MindInsightLogger):

@@ -1,4 +1,4 @@
-"""Convert metrics, as Lightning and its users log them, to tags and scalars."""
+"""Converts metrics that Lightning or the user logs to tags and scalars."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MAX_EXACT = 2**53  # ints below it are floats
 
 
 class MetricScalars:
-    """A converter of metrics to tags and numbers, with a prefix before every name.
+    """Converts metrics to tags and numbers, with a prefix before every name.
 
     A value that is not a number is skipped or raises, as the record's options say.
     """
@@ -26,7 +26,7 @@ class MetricScalars:
         self._tags: dict[str, str] = {}
 
     def pairs(self, metrics: Any, record: RunRecorder) -> list[tuple[str, SummaryValue]]:
-        """Return tags and numbers in order; nested mappings give ``outer/inner``."""
+        """Return pairs of tag and number; nested mappings become tags ``outer/inner``."""
         tags = self._tags
         pairs: list[tuple[str, SummaryValue]] = []
         for name, value in metrics.items() if type(metrics) is dict else _items(metrics, record):
@@ -62,7 +62,7 @@ def _items(metrics: Any, record: RunRecorder) -> Iterable[tuple[Any, Any]]:
 
 
 def without_added_epoch(metrics: Any, logger: Any) -> Any:
-    """Return a Trainer's metrics without the ``epoch`` that Lightning adds to them.
+    """Return the logged metrics without the ``epoch`` that Lightning adds.
 
     That ``epoch`` is an int and comes after all other metrics.
 
@@ -79,7 +79,7 @@ def without_added_epoch(metrics: Any, logger: Any) -> Any:
 
 
 def checked_step(step: Any, last_step: int, record: RunRecorder) -> int | None:
-    """Return the step as an int; ``None`` gives the step after the last step.
+    """Convert a step to an int; for ``None``, return the step after the last step.
 
     The result is ``None`` if the values are skipped with a warning.
     """

@@ -1,4 +1,4 @@
-"""Defines base classes for the Lightning namespaces that are installed.
+"""Defines base classes that work with every installed Lightning package.
 
 Importing a namespace sets levels and makes it the one in whose name both log; what was set before
 stands again.
@@ -43,7 +43,7 @@ def _installed() -> list[ModuleType]:
 
 @contextlib.contextmanager
 def _logging_as_before() -> Iterator[None]:
-    """Return a context that preserves the levels of Lightning's loggers.
+    """Return a context that restores the log levels of Lightning at its end.
 
     Lightning's messages go to the same logger after it.
     """
@@ -74,7 +74,7 @@ if TYPE_CHECKING:
     _F = TypeVar("_F", bound=Callable[..., object])
 
     def rank_zero_experiment(get_experiment: _F) -> _F:
-        """Apply Lightning's decorator, with types."""
+        """Apply Lightning's decorator of the same name, with type annotations."""
 else:
     LoggerBase = type("LoggerBase", tuple(space.loggers.Logger for space in _NAMESPACES), {})
     CallbackBase = type(

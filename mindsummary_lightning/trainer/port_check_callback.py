@@ -27,7 +27,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class PortCheck(CallbackBase):
-    """Run a port's training step on recorded values, and check its modules.
+    """Runs the training step of a ported model on recorded values and checks it.
 
     Each module of the port runs on the inputs that the original had. Its output, its gradients and
     the update are compared with the original's, and replaced by them. So all independent mistakes
@@ -98,7 +98,7 @@ class PortCheck(CallbackBase):
     def on_train_batch_start(
         self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int
     ) -> None:
-        """Begin the check of the next recorded step, unless a check runs."""
+        """Begin to check the next recorded step, unless a check is running."""
         if self._running is None and self._left:
             if self._kept is None:
                 self._kept = KeptState(pl_module)
@@ -107,14 +107,14 @@ class PortCheck(CallbackBase):
             self._running.begin()
 
     def on_before_optimizer_step(self, trainer: Any, pl_module: Any, optimizer: Any) -> None:
-        """Give the optimizer the original's gradients where the port has none."""
+        """Set the gradients that the port lacks to the gradients of the original model."""
         if self._running is not None:
             self._running.end_backward()
 
     def on_train_batch_end(
         self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        """End the check after an optimizer step, and stop after the last step."""
+        """End the check after an optimizer step, and stop the fit after the last check."""
         if self._running is None or not self._running.is_done():
             return
         running, self._running = self._running, None
@@ -129,14 +129,17 @@ class PortCheck(CallbackBase):
         trainer.fit_loop.min_epochs = 0
         trainer.fit_loop.epoch_loop.min_steps = None
         print(self.report.text())  # noqa: T201 # what the user has asked for
-        _LOG.warning("PortCheck is done and stops the Trainer; the module is as it was before")
+        _LOG.warning(
+            "PortCheck has finished and stops the Trainer. The module has its state from before "
+            "the check"
+        )
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
-        """Restore the state from before the check."""
+        """Restore the state that the module had before the check."""
         self._give_back(trainer)
 
     def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:
-        """Restore the state from before the check."""
+        """Restore the state that the module had before the check."""
         if stage == "fit":
             self._give_back(trainer)
 
@@ -159,7 +162,7 @@ class PortCheck(CallbackBase):
 
 
 class _RunningStep:
-    """A recorded step, from its first batch to its optimizer step."""
+    """The check of a recorded step, from its first batch to its optimizer step."""
 
     def __init__(
         self,
@@ -246,7 +249,7 @@ class _RunningStep:
         args: Sequence[Any],
         kwargs: dict[str, Any],
     ) -> Any:
-        """Run a failed step again without the likely reason."""
+        """Run a failed step again, without the likely cause of the failure."""
         self._hooks.close()
         self._kept.give_back()
         self._kept.set_aside_gradients()

@@ -1,4 +1,4 @@
-"""Decides by a table which run a Trainer's call belongs to.
+"""Decides with a table into which run a Trainer's call is recorded.
 
 Rows are calls that begin, columns what their directory holds then. What it holds is read from the
 directory and from the fits that this process has begun there, through whatever objects: a
@@ -21,7 +21,7 @@ _T = TypeVar("_T")
 
 
 class TrainerCall(Enum):
-    """A call of a Trainer's method that begins."""
+    """The kinds of calls of a Trainer's methods (the rows of the table)."""
 
     EVALUATION = auto()  # validate, test or predict
     TUNING = auto()  # a fit of a Tuner, which ends before it trains
@@ -31,7 +31,7 @@ class TrainerCall(Enum):
 
 
 class Holds(Enum):
-    """The contents of the run's directory when a call begins."""
+    """The contents of a run's directory when a call begins (the table's columns)."""
 
     NOTHING = 0
     VALUES = 1  # of evaluations, or that the user logged, in this process
@@ -40,7 +40,7 @@ class Holds(Enum):
 
 
 class RecordPlace(Enum):
-    """The place where a call is recorded."""
+    """The place into which a call is recorded (the cells of the table)."""
 
     HERE = auto()
     # appended to the newest summary file that is here, which may be another process's
@@ -96,7 +96,7 @@ _FITS: dict[str, tuple[_Fit, _Fit]] = {}
 
 
 def event_files(directory: str) -> dict[str, int]:
-    """Return names and sizes of a directory's summary and lineage files.
+    """Return the names and sizes of the summary and lineage files in a directory.
 
     The result is empty if the directory is unreachable.
     """
@@ -117,7 +117,7 @@ def _fits(directory: str) -> tuple[_Fit, _Fit]:
 
 
 def _recorded_fit(directory: str) -> _Fit:
-    """Return the newest fit of this process that has recorded a value in a directory.
+    """Return this process's newest fit that has recorded a value in a directory.
 
     ``_NO_FIT`` if there is none.
     """
@@ -126,13 +126,13 @@ def _recorded_fit(directory: str) -> _Fit:
 
 
 def begin_fit(trainer: Any, directory: str) -> None:
-    """Note that a Trainer begins a fit in a directory."""
+    """Note that a Trainer begins a fit that is recorded in a directory."""
     newest = _Fit(weakref.ref(trainer), event_files(directory))
     _FITS[os.path.realpath(directory)] = (newest, _recorded_fit(directory))
 
 
 def contents(directory: str, has_own_values: bool) -> Holds:
-    """Return the contents of a directory, as a column of the table.
+    """Return the kind of content of a directory, as a column of the table.
 
     ``has_own_values``: the caller has recorded there.
     """
@@ -146,7 +146,7 @@ def contents(directory: str, has_own_values: bool) -> Holds:
 
 
 def kind_of_call(trainer: Any, directory: str, resumes: bool, is_tuning: bool) -> TrainerCall:
-    """Return the row of the table for a Trainer's call that begins."""
+    """Return the kind of a Trainer's call that begins, as a row of the table."""
     # A Trainer whose fit ran in other processes has done no step.
     goes_on = _recorded_fit(directory).trainer() is trainer and trainer.global_step > 0
     rows = (
@@ -164,28 +164,28 @@ def _first(candidates: Iterable[tuple[bool, _T]]) -> _T:
 
 
 def place_of(call: TrainerCall, holds: Holds, is_fixed: bool) -> RecordPlace:
-    """Look a call up in the table; ``is_fixed``: the user fixed the directory."""
+    """Look up where to record a call; ``is_fixed``: the user chose the directory."""
     return _TABLES[is_fixed][call][holds.value]
 
 
 def holds_fit(directory: str) -> bool:
-    """Tell whether a directory holds values of a fit of this process."""
+    """Tell whether a fit in this process has recorded values in a directory."""
     return _recorded_fit(directory) is not _NO_FIT
 
 
 def newest_fit_has_recorded(directory: str) -> bool:
-    """Tell whether a directory has a record since the newest fit began there."""
+    """Tell whether a record was added since the newest fit in a directory began."""
     newest, _ = _fits(directory)
     return bool(event_files(directory).items() - newest.files.items())
 
 
 def speaks_for_run(call: TrainerCall, held: Holds) -> bool:
-    """Tell whether the module and the end of a call describe its run."""
+    """Tell whether a call's hyper-parameters and end status count as the run's."""
     return held in _SPEAKS_FOR_RUN.get(call, Holds)
 
 
 def reports_status(trainer: Any, call: TrainerCall, directory: str, held: Holds) -> bool:
-    """Tell whether the end of a Trainer's call is the end of a directory's run.
+    """Tell whether the end of a Trainer's call ends the run in a directory.
 
     ``held`` is what the directory held when the call began. A fit that recorded nothing leaves what
     is said of the one before.

@@ -1,4 +1,4 @@
-"""``RunVersion``: the version of a run, and the directory that claims it."""
+"""``RunVersion``: the version of a run, reserved by making its directory."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _VERSION_DIR = re.compile(r"version_(\d+)")
 
 
 def run_directory(root_dir: str, version: int | str, sub_dir: str = "") -> str:
-    """Return the directory of a version in a root directory."""
+    """Return the path of a version's directory in a root directory."""
     name = f"version_{version}" if isinstance(version, int) else version
     return os.path.normpath(os.path.join(root_dir, name, sub_dir))
 
 
 class RunVersion:
-    """The version of a run in a root directory.
+    """The version (number or name) of a run in a root directory.
 
     It is the user's number or name, or the number after the highest there.
 
@@ -46,7 +46,7 @@ class RunVersion:
         return self._value
 
     def tell(self) -> int | str:
-        """Return the version, and keep it for the next run.
+        """Return the version for the user, and reserve it for the next run.
 
         The next run gets this version, even if other files appear in its directory.
         """
@@ -56,11 +56,11 @@ class RunVersion:
         return self.value
 
     def adopt(self, value: int | str) -> None:
-        """Use the version that rank zero decided."""
+        """Use the version that rank zero has chosen."""
         self._value = value
 
     def claim(self) -> None:
-        """Make the directory of the number, or of the next free number.
+        """Reserve the version's number, or the next free number, by its directory.
 
         A given version needs no directory.
 
@@ -81,7 +81,7 @@ class RunVersion:
             self._cleanup = weakref.finalize(self, _remove_empty, self._made, os.getpid())
 
     def release_unused(self) -> None:
-        """Remove the claimed directory, and release the claim.
+        """Remove the directory of a reserved number if no file was written into it.
 
         A directory stays if it has files, or if its number was told to the user.
         """
@@ -92,7 +92,7 @@ class RunVersion:
 
 
 def _next_number(root_dir: str) -> int:
-    """Return the number after the highest version.
+    """Return the number after the highest version in a root directory.
 
     On ranks above zero it is the highest version itself if rank zero has claimed that.
     """

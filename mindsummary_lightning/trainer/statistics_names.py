@@ -9,5 +9,5 @@ from mindsummary_lightning.recording.run_recorder import RunRecorder
 
 
 def statistics_names(record: RunRecorder) -> RowDescriptions[str]:
-    """Return a writer of the file, with the names that an earlier fit wrote."""
+    """Make a writer for the file of row names, with the names of earlier fits."""
     return RowDescriptions(record, ROW_NAMES_FILE, encode_row_names, row_names(record.directory)[0])

@@ -1,4 +1,4 @@
-"""Finds the Trainer that makes a call, from the frames of the running call."""
+"""Finds in the call stack the Trainer that makes the present call."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _module(frame: FrameType) -> str:
 
 
 def _self(frame: FrameType) -> Any | None:
-    """Return the value of ``self`` in a frame, if it has this variable.
+    """Return the value of ``self`` in a frame, or ``None`` without this variable.
 
     The variables of other frames are not read: before Python 3.13, a frame keeps what was read of
     it until it is over, also what its function has deleted meanwhile, such as a Trainer.
@@ -46,7 +46,7 @@ def _self(frame: FrameType) -> Any | None:
 
 
 def _frame_of_lightning(frame: FrameType | None, logger: Any) -> FrameType | None:
-    """Return the innermost frame of Lightning, if it calls the logger.
+    """Return Lightning's innermost frame if this frame calls a logger's method.
 
     All frames between it and ``frame`` are the logger's own methods.
     """
@@ -60,7 +60,7 @@ def _frame_of_lightning(frame: FrameType | None, logger: Any) -> FrameType | Non
 
 
 def is_called_by_trainer(logger: Any) -> bool:
-    """Tell whether a Trainer calls a logger's method.
+    """Tell whether the logger's running method was called by a Trainer.
 
     Methods of a user's subclass in between do not count.
     """
@@ -68,7 +68,7 @@ def is_called_by_trainer(logger: Any) -> bool:
 
 
 def calling_trainer(logger: Any) -> Any | None:
-    """Return the Trainer that calls a logger's method and has that logger.
+    """Return the Trainer that has a logger and calls its method, or ``None``.
 
     ``None`` if another caller does.
     """
@@ -80,13 +80,13 @@ def calling_trainer(logger: Any) -> Any | None:
 
 
 def is_within_trainer() -> bool:
-    """Tell whether a call of a Trainer's method runs in this thread."""
+    """Tell whether a method of a Trainer is running in this thread."""
     inside = tuple(f"{namespace}trainer." for namespace in _NAMESPACES)
     return any(_module(frame).startswith(inside) for frame in _frames(inspect.currentframe()))
 
 
 def calls_of_trainers() -> int:
-    """Count the calls of Trainers' methods that run in this thread.
+    """Count the methods of Trainers that are running in this thread.
 
     There are two if a hook of one call has made the second call.
     """
@@ -95,7 +95,7 @@ def calls_of_trainers() -> int:
 
 
 def launching_trainer() -> Any | None:
-    """Return the Trainer that is launching processes, which get a copy of it."""
+    """Return the Trainer that is starting processes, which get a copy of it."""
     for frame in _frames(inspect.currentframe()):
         if _module(frame).endswith(".strategies.launchers.multiprocessing"):
             return frame.f_locals.get("trainer")
@@ -103,14 +103,14 @@ def launching_trainer() -> Any | None:
 
 
 def is_called_by_tuner() -> bool:
-    """Tell whether a ``Tuner`` makes the fit, and ends it before it trains."""
+    """Tell whether the fit is run by a ``Tuner``, and ends before any training."""
     return any(
         _module(frame).endswith(".tuner.tuning") for frame in _frames(inspect.currentframe())
     )
 
 
 def resume_path(trainer: Any) -> Any | None:
-    """Return the checkpoint from which a Trainer's running call resumes, or ``None``.
+    """Return the checkpoint that a Trainer's running call resumes from, or ``None``.
 
     Until the checkpoint is loaded, which is after ``setup``, ``trainer.ckpt_path`` is that of the
     call before. So the argument ``ckpt_path`` is read, of the innermost method of the Trainer that

@@ -38,7 +38,7 @@ def train_lineage(
     loss_function: str | None = None,
     checkpoints: KnownCheckpoints | None = None,
 ) -> TrainInfo:
-    """Return the fields of a training job that are known now.
+    """Return the training lineage with the fields that are known now.
 
     ``epochs`` counts finished epochs, ``None``: planned epochs; ``learning_rate`` is what the first
     group was made with. ``checkpoints`` are those that decide which one is recorded.
@@ -66,7 +66,7 @@ def train_lineage(
 
 
 def planned_epochs(trainer: Any) -> int | None:
-    """Return the epochs that a Trainer will train, or ``None`` if they are unknown.
+    """Return the number of epochs that a Trainer will train, or ``None`` if unknown.
 
     They are unknown where time, steps or a callback end the run.
     """
@@ -85,7 +85,7 @@ def parallel_mode(trainer: Any) -> str:
 
 
 def checkpoint_path(trainer: Any, exception_checkpoint: str | None = None) -> str | None:
-    """Return the absolute path of the checkpoint that the lineage names, or ``None``.
+    """Return the absolute path of the checkpoint for the lineage, or ``None``.
 
     It is the best checkpoint of the Trainer's first checkpoint callback, else its last checkpoint.
 
@@ -101,7 +101,7 @@ def checkpoint_path(trainer: Any, exception_checkpoint: str | None = None) -> st
 
 
 def absolute_path(path: str) -> str:
-    """Return the absolute path of a checkpoint.
+    """Make the path of a checkpoint absolute.
 
     The address of a remote checkpoint (``s3://...``) stays as it is.
     """
@@ -117,13 +117,13 @@ class CheckpointFile:
 
 
 def checkpoint_file(trainer: Any) -> CheckpointFile:
-    """Return the checkpoint of :func:`checkpoint_path`, as it is now."""
+    """Return the present :func:`checkpoint_path`, with its modification time."""
     path = checkpoint_path(trainer)
     return CheckpointFile(path, _known(lambda: max(_modification_times(str(path)))))
 
 
 def _modification_times(path: str) -> Iterator[int]:
-    """Yield the times of a checkpoint: of a file, or of a directory and all in it."""
+    """Yield the modification times of a checkpoint's file, or of all its files."""
     yield os.stat(path).st_mtime_ns
     for root, folders, names in os.walk(path):
         for name in folders + names:
@@ -132,7 +132,7 @@ def _modification_times(path: str) -> Iterator[int]:
 
 @dataclass(frozen=True)
 class KnownCheckpoints:
-    """The checkpoints between which a training's lineage chooses.
+    """Checkpoints that decide which checkpoint the lineage of a training names.
 
     Attributes:
         earlier: the checkpoint of a different fit, which is not recorded.
@@ -144,14 +144,14 @@ class KnownCheckpoints:
 
 
 def recorded_checkpoint(trainer: Any, known: KnownCheckpoints) -> str | None:
-    """Return the path of the checkpoint that this fit's lineage names."""
+    """Return the path of the checkpoint to name in this fit's lineage."""
     if known.earlier is not None and checkpoint_file(trainer) == known.earlier:
         return known.of_exception
     return checkpoint_path(trainer, known.of_exception)
 
 
 def earlier_checkpoint(trainer: Any) -> CheckpointFile | None:
-    """Return the checkpoint that a callback saved in another fit.
+    """Return the checkpoint that a callback saved in an earlier fit, or ``None``.
 
     Call it for a fit that begins and neither resumes nor continues.
     """
@@ -159,7 +159,7 @@ def earlier_checkpoint(trainer: Any) -> CheckpointFile | None:
 
 
 def size_of(path: str) -> int | None:
-    """Return the bytes of a checkpoint: a file, or a directory of shards."""
+    """Return the size in bytes of a checkpoint, which is a file or a directory."""
     if os.path.isdir(path):
         size = 0
         for root, _, names in os.walk(path):
@@ -170,7 +170,7 @@ def size_of(path: str) -> int | None:
 
 
 def evaluation_dataset(loaders: Any, sizes: Sequence[int | None]) -> tuple[str | None, int | None]:
-    """Return path and size of the evaluation data sets.
+    """Return the path and the total size of the evaluation data sets.
 
     The path is the first data set's. The size is the number of samples read from all, if each
     is known.
@@ -192,7 +192,7 @@ def evaluation_dataset(loaders: Any, sizes: Sequence[int | None]) -> tuple[str |
 
 
 def hyperparameters(trainer: Any, module: Any) -> dict[str, CustomValue]:
-    """Return the flattened hyper-parameters of the data module and of the module.
+    """Return the hyper-parameters of data module and module, with flattened names.
 
     The module's take precedence. The result is empty if the Trainer logs none.
     """
@@ -239,7 +239,7 @@ def arithmetic(trainer: Any) -> dict[str, CustomValue]:
 
 
 def _parameter_groups(optimizers: Sequence[Any]) -> dict[str, CustomValue]:
-    """Return class, number of parameters and settings of the parameter groups.
+    """Return the optimizer class, size and settings of every parameter group.
 
     Only settings that are numbers, texts or tuples are returned.
     """
@@ -266,7 +266,7 @@ def _plain(value: Any) -> int | float | str | None:
 
 
 def settings(trainer: Any, rates: Sequence[float]) -> dict[str, CustomValue]:
-    """Return the settings of a run that have no lineage field.
+    """Return the Trainer's settings for which the lineage has no field.
 
     They are the type of the device, and the first rates of several groups.
     """
@@ -275,7 +275,7 @@ def settings(trainer: Any, rates: Sequence[float]) -> dict[str, CustomValue]:
 
 
 def first_rates_by_group(rates: Sequence[float]) -> dict[str, CustomValue]:
-    """Return the first learning rates of several groups, which have no lineage field."""
+    """Return the initial learning rates of the groups, if there are several groups."""
     if len(rates) < 2:
         return {}
     return {f"learning_rate/{index}": rate for index, rate in enumerate(rates)}
@@ -290,7 +290,7 @@ def learning_rates(trainer: Any) -> list[float]:
 
 
 def first_learning_rates(trainer: Any) -> list[float]:
-    """Return the learning rates with which the parameter groups were made.
+    """Return the initial learning rates of the parameter groups.
 
     The rates are in the optimizers' order; only finite rates are returned.
 

@@ -15,12 +15,12 @@ from torch.utils._pytree import tree_leaves
 
 
 def is_tuning(trainer: Any) -> bool:
-    """Tell whether a tuner runs the Trainer and has replaced the loggers."""
+    """Tell whether a ``Tuner`` runs the Trainer, and has replaced its loggers."""
     return any(type(logger).__name__ == "DummyLogger" for logger in trainer.loggers)
 
 
 def transferred(module: Any, batch: Any) -> Any:
-    """Return a batch as a Trainer passes it to its module.
+    """Return a batch after the transfer hooks, as the module gets it.
 
     The hooks of batch transfer are applied; without a Trainer the batch is returned as it is.
 
@@ -33,7 +33,7 @@ def transferred(module: Any, batch: Any) -> Any:
 
 
 def planned_steps(trainer: Any) -> int | None:
-    """Return the optimizer steps of the whole run, or ``None`` if unknown."""
+    """Return the number of optimizer steps in the whole run, or ``None`` if unknown."""
     total = math.inf
     # accumulation that changes with the epoch, loaders of unknown length
     with contextlib.suppress(Exception):
@@ -42,7 +42,7 @@ def planned_steps(trainer: Any) -> int | None:
 
 
 def steps_in_first_epoch(trainer: Any) -> int:
-    """Return the optimizer steps of the first epoch.
+    """Return the number of optimizer steps in the first epoch.
 
     The result is 1 for a loader of unknown length.
     """
@@ -54,7 +54,7 @@ def steps_in_first_epoch(trainer: Any) -> int:
 
 
 def epochs_done(trainer: Any) -> int:
-    """Count the epochs whose batches are all trained.
+    """Count the epochs that are completely trained.
 
     Lightning itself counts an epoch after the validation at its end.
 
@@ -71,7 +71,7 @@ def epochs_done(trainer: Any) -> int:
 
 
 def real_optimizers(optimizers: Iterable[Any]) -> list[Any]:
-    """Return the optimizers without Lightning's placeholder.
+    """Return the optimizers, without Lightning's placeholder for a missing optimizer.
 
     Reads the class name `_MockOptimizer` (lightning 2.4 to 2.6.6).
     """
@@ -93,7 +93,7 @@ def training_loader(trainer: Any) -> Any:
 
 
 def evaluation(trainer: Any) -> tuple[str, Any, list[float]]:
-    """Return kind, loaders and sizes of the present evaluation.
+    """Return the kind, loaders and batch counts of the present evaluation.
 
     The loaders are one loader, a list or a dict. The sizes are the most batches of each, if known.
     """
@@ -115,7 +115,7 @@ def has_read_all(trainer: Any) -> bool:
 
 
 def reads_in_turn(trainer: Any) -> bool:
-    """Tell whether the present evaluation reads its loaders in turn.
+    """Tell whether the evaluation reads its loaders in sequence.
 
     Only a ``CombinedLoader`` may read them at the same time.
 
@@ -125,7 +125,7 @@ def reads_in_turn(trainer: Any) -> bool:
 
 
 def steps_done(trainer: Any) -> int:
-    """Count the batches of this fit with a step of their optimizers.
+    """Count the batches of this fit in which an optimizer has stepped.
 
     Reads ``fit_loop.epoch_loop._batches_that_stepped`` (lightning 2.4 to 2.6.6), which a checkpoint
     restores; it rises after ``on_train_batch_end``. Without it, ``global_step``.
@@ -135,7 +135,7 @@ def steps_done(trainer: Any) -> int:
 
 
 def scales_loss(trainer: Any) -> bool:
-    """Tell whether the loss is scaled.
+    """Tell whether the loss is scaled for mixed precision.
 
     With a scaled loss, gradients may overflow, and the step is then skipped.
     """
@@ -143,7 +143,7 @@ def scales_loss(trainer: Any) -> bool:
 
 
 def given_loaders(trainer: Any) -> list[Any]:
-    """Return the training loaders that were handed to ``fit``.
+    """Return the training loaders that were passed to ``fit``.
 
     Call it before the Trainer reads from them. Loaders that the Trainer makes are not included.
 
@@ -154,7 +154,7 @@ def given_loaders(trainer: Any) -> list[Any]:
 
 
 def backward_scale(trainer: Any) -> float:
-    """Return the factor of the loss in the backward pass.
+    """Return the factor by which the loss is scaled in the backward pass.
 
     The factor is 1 except with ``precision="16-mixed"``.
     """
@@ -163,7 +163,7 @@ def backward_scale(trainer: Any) -> float:
 
 
 def loss_scale(trainer: Any, module: Any, optimizer: Any) -> torch.Tensor | None:
-    """Return the factor of an optimizer's gradients in its step, or ``None``.
+    """Return the factor by which an optimizer's gradients are scaled, or ``None``.
 
     The factor is a tensor on the module's device.
 

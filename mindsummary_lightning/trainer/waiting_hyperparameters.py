@@ -10,7 +10,7 @@ from mindsummary_lightning.values import UserDefinedInfo
 
 
 class WaitingHyperparameters:
-    """The hyper-parameters of the next fit.
+    """Hyper-parameters from the user that wait for the next fit.
 
     If no fit follows, the last run records them when the logger or the process ends.
     """
@@ -22,28 +22,28 @@ class WaitingHyperparameters:
         weakref.finalize(self, _record, self._values, self._last_run, os.getpid())
 
     def add(self, info: UserDefinedInfo) -> None:
-        """Keep a set of hyper-parameters."""
+        """Keep a set of hyper-parameters for the next fit."""
         self._values.append(info)
 
     def hand_to(self, recorder: RunRecorder) -> None:
-        """Let a run record the hyper-parameters with its first value."""
+        """Give the hyper-parameters to a run, which records them with its first value."""
         for info in self._values:
             recorder.defer_lineage(info)
         self._handed += self._values
         self._values.clear()
 
     def hand_again(self, recorder: RunRecorder) -> None:
-        """Let a run's replacement recorder record the hyper-parameters of the run."""
+        """Give a run's hyper-parameters to the recorder that replaces its first recorder."""
         for info in self._handed:
             recorder.defer_lineage(info)
 
     def settle(self, is_recorded: bool) -> None:
-        """Keep the handed hyper-parameters for the next run, unless they are recorded."""
+        """Keep the hyper-parameters for the next run, unless a run has recorded them."""
         self._values[:0] = self._handed * (not is_recorded)
         self._handed.clear()
 
     def remember_run(self, recorder: RunRecorder) -> None:
-        """Remember a run that has ended as the last run."""
+        """Remember the run that has ended last."""
         self._last_run[:] = [recorder]
 
     def __getstate__(self) -> dict[str, list[UserDefinedInfo]]:

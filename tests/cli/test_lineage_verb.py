@@ -298,8 +298,8 @@ def test_a_scalar_that_no_lineage_has_is_taken_by_its_last_value(
         {"last:train_loss": 2.0}, {"last:train_loss": 4.0}, {"last:train_loss": None}
     ]  # fmt: skip
     said = (
-        "train_loss is a scalar: its last value is taken; min:train_loss and max:train_loss "
-        "are its least and greatest"
+        "train_loss is a scalar, so its last value is used. "
+        "For its least or greatest value, write min:train_loss or max:train_loss"
     )
     assert output.err == f"{said}\n"
 
@@ -314,10 +314,10 @@ def test_a_field_of_lineage_that_no_run_has_gives_way_to_a_scalar_of_its_name(
     assert run(str(tmp_path), "--where", "loss<0.3") == 0
     output = capsys.readouterr()
     assert names(output.out) == ["b"]
-    assert output.err.startswith("loss is a scalar: its last value is taken;")
+    assert output.err.startswith("loss is a scalar, so its last value is used.")
 
     assert run(str(tmp_path), "--where", "network=LeNet5") == 0
-    assert "no run has network" in capsys.readouterr().err
+    assert "no run has the field network" in capsys.readouterr().err
 
 
 def test_a_scalar_that_no_run_has_is_said_with_the_closest(
@@ -407,7 +407,7 @@ def test_a_directory_without_lineage_says_so(
     write_summary(tmp_path, [])
 
     assert run(str(tmp_path)) == 0
-    assert "no run with lineage" in capsys.readouterr().err
+    assert "or its subdirectories has lineage" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("option", ["--where", "--sort"])
@@ -415,7 +415,7 @@ def test_a_field_that_no_run_has_is_said_with_the_closest(
     base: Path, capsys: pytest.CaptureFixture[str], option: str
 ) -> None:
     assert run(str(base), option, "metric/acc" + (">0.5" if option == "--where" else "")) == 0
-    assert "no run has metric/acc; closest: 'metric/accuracy'" in capsys.readouterr().err
+    assert "no run has the field metric/acc; closest: 'metric/accuracy'" in capsys.readouterr().err
 
     assert run(str(base), option, "accurcy" + (">0.5" if option == "--where" else "")) == 2
     assert capsys.readouterr().err.endswith(": no field 'accurcy'; closest: 'metric/accuracy'\n")

@@ -204,8 +204,8 @@ def test_what_is_no_directory_of_runs_is_answered_alike_by_every_verb(
         (
             empty,
             (
-                f"no run in {empty}: neither it nor a directory below it contains a summary or "
-                "lineage file"
+                f"no run in {empty}: neither this directory nor a directory in it contains a "
+                "summary or lineage file"
             ),
         ),
         (path, f"{path} is a file; give its directory: {path.parent}"),

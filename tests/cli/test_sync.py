@@ -75,12 +75,12 @@ def test_what_is_not_there_at_the_end_is_said_and_is_exit_code_1(
         (
             ("runs", "link/far", "--follow"),
             2,
-            "link/far is in runs: the copies would be copied again",
+            "the destination must be outside of the source runs, got link/far. ",
         ),
         (
             ("link", "runs", "--follow"),
             2,
-            "runs is in link: the copies would be copied again",
+            "the destination must be outside of the source link, got runs. ",
         ),
         (("nothing", "far"), 1, "there is no directory nothing: nothing was sent"),
         (("file", "far"), 1, "file is a file; give its directory: nothing was sent"),
@@ -88,7 +88,7 @@ def test_what_is_not_there_at_the_end_is_said_and_is_exit_code_1(
         (
             ("runs", "far", "--verify", "--follow"),
             2,
-            "--verify works only once. Give it without --follow",
+            "--verify cannot be combined with --follow. Give only one of the two options",
         ),
         (
             ("runs", "far", "--follow", "--every", "nan"),

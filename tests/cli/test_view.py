@@ -105,7 +105,7 @@ def test_a_system_that_serves_ipv6_alone_says_so(
         for host in ("::", "::1")
     ]
 
-    assert ["serves IPv6 only" in answer.err for answer in answers] == [True, False]
+    assert ["accepts only IPv6 connections" in answer.err for answer in answers] == [True, False]
 
 
 def test_nothing_is_done_while_nobody_looks_and_nothing_grows(runs: Path, cache: Path) -> None:
@@ -186,9 +186,15 @@ def test_an_empty_directory_may_be_watched(tmp_path: Path, cache: Path) -> None:
         (("--host", "localhost"), None),
         (
             ("--host", "0.0.0.0"),
-            "of 0.0.0.0 and knows the token can read the runs; nothing is encrypted",
+            (
+                "of 0.0.0.0 and knows the token can read the runs, and the connections are not "
+                "encrypted"
+            ),
         ),
-        (("--host", "0.0.0.0", "--no-token"), "of 0.0.0.0 can read the runs; nothing is encrypted"),
+        (
+            ("--host", "0.0.0.0", "--no-token"),
+            "of 0.0.0.0 can read the runs, and the connections are not encrypted",
+        ),
     ],
 )
 def test_an_interface_that_others_reach_is_warned_of(

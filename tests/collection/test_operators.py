@@ -464,8 +464,8 @@ def test_a_thread_that_a_training_starts_gives_to_it_and_one_from_before_to_nobo
         record.getMessage() for record in caplog.records if "is unknown" in record.getMessage()
     ]
     assert len(lines) == 1
-    assert lines[0].startswith("scalar 'from before' is not recorded: it is unknown which training")
-    assert "called in the thread 'ThreadPoolExecutor" in lines[0]
+    assert lines[0].startswith("scalar 'from before' is not recorded, because the thread")
+    assert "the thread 'ThreadPoolExecutor" in lines[0]
 
 
 def test_of_two_trainings_a_thread_without_context_gives_to_neither(
@@ -554,7 +554,10 @@ def test_a_value_that_cannot_be_copied_costs_itself_alone(
 
     assert SummaryReader(tmp_path).tags()["scalar"] == ["small"]
     assert caplog.messages == [
-        "tensor 'large' is not recorded: it cannot be copied: no memory on the device"
+        (
+            "tensor 'large' is not recorded, because its value cannot be copied: "
+            "no memory on the device"
+        )
     ]
 
 

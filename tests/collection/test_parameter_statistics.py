@@ -175,7 +175,7 @@ def test_the_first_number_that_no_scaler_explains_is_said_once_and_has_a_table(
     assert ["parameter_statistics" in values for values in found] == [True, False, True, False]
     (message,) = caplog.messages
     assert "step 3: the weight of b is not finite" in message
-    assert "1 of 3 parameters are affected, the loss is not recorded" in message
+    assert "1 of 3 parameters are affected, and the loss is not recorded" in message
     assert [tag for tag, _ in taker.rest()] == [
         "parameter_statistics",
         "parameter_statistics/gradient_rms",

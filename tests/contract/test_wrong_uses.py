@@ -61,7 +61,7 @@ record().record(2.5) | TypeError | step must be an int, not 2.5
 record().record(2**70) | ValueError | step must be in the range of 64 bits
 record().record(1, plugin_filter="scalar") | TypeError | plugin_filter must be callable or None, got 'scalar'
 record().add_scalar(3, 1.0) | TypeError | name must be a str, not 3
-record().add_scalars("loss", 1.0, 1) | warning | a dict from names to numbers is expected, not float
+record().add_scalars("loss", 1.0, 1) | warning | must be a dict from names to numbers, got float
 record().add_image("x", np.zeros((2, 2, 2)), 1) | warning | an image needs 1, 3 or 4 channels
 record().add_image("x", np.zeros((4, 4)), 1, dataformats="AB") | ValueError | must be the letters of HW, CHW, NCHW
 record().add_graph(net) | warning | Pass an input, or give the module an example_input_array
@@ -72,11 +72,11 @@ MindInsightLogger(5) | TypeError | save_dir must be a path, not 5
 MindInsightLogger("runs", version=1.5) | TypeError | version must be an int, a str or None, not 1.5
 MindInsightLogger("s3://bucket") | RemotePathError | mindsummary sync runs s3://bucket --follow
 MindInsightLogger("notes.txt").experiment | NotADirectoryError | give another directory
-logger().log_metrics(3.0) | warning | a dict from names to numbers is expected, not float
-logger().log_metrics({"loss": 1.0}, step="x") | warning | it must be a whole number, got 'x'
+logger().log_metrics(3.0) | warning | must be a dict from names to numbers, got float
+logger().log_metrics({"loss": 1.0}, step="x") | warning | a step must be a whole number, got 'x'
 logger().log_metrics({"loss": 1.0}, step=2.7) | warning | must be a whole number, got 2.7. Its whole part 2 is recorded
 logger().log_metrics({"loss": "high"}, step=1) | warning | metric 'loss' is skipped: expected a number
-logger().log_hyperparams(5) | warning | a mapping, Namespace or dataclass is expected, not int
+logger().log_hyperparams(5) | warning | params must be a mapping, Namespace or dataclass, got int
 logger().log_image("x", "picture.png") | TypeError | Put a single image in a list
 logger().log_image("x", ["missing.png"]) | warning | image 'x' is skipped: missing.png: no such file or directory
 logger().log_figure("x", "figure") | warning | expected a matplotlib.figure.Figure, found a str
@@ -101,11 +101,11 @@ values.UserDefinedInfo(5) | TypeError | values of UserDefinedInfo must be a dict
 SummaryReader(5) | TypeError | run_dir must be a path, not 5
 SummaryReader("nowhere") | NotADirectoryError | is not a directory; give the directory with the run's event files
 SummaryReader("s3://bucket/run") | NotADirectoryError | bring it here first: mindsummary sync s3://bucket/run runs
-SummaryReader("runs").tags() | FileNotFoundError | runs below it: a, b, c; give one of them
+SummaryReader("runs").tags() | FileNotFoundError | contains no event file. Give one of the runs in it: a, b, c
 SummaryReader("runs/a").scalars("los") | LookupError | has no scalar 'los'; closest: 'loss/auto'; it has 'accuracy',
 SummaryReader("runs/a").scalars(3) | LookupError | has no scalar 3; it has 'accuracy'
-SummaryReader("runs/a").scalars("logits") | LookupError | it is of kind tensor, reader.tensors('logits')
-SummaryReader("runs/a").scalars("loss/auto/scalar") | LookupError | adds the /scalar of its pages to 'loss/auto'
+SummaryReader("runs/a").scalars("logits") | LookupError | but a tensor with this tag. Use reader.tensors('logits')
+SummaryReader("runs/a").scalars("loss/auto/scalar") | LookupError | is added by MindInsight's pages, so use 'loss/auto'
 SummaryReader("runs/c").parameter_statistics().column("gradient") | ValueError | closest: 'gradient_max',
 find_runs("nowhere") | FileNotFoundError | No such file or directory: 'nowhere'
 find_runs("s3://bucket/runs") | NotADirectoryError | mindsummary sync s3://bucket/runs runs
@@ -121,7 +121,7 @@ get_summary_lineage("runs/a", keys=["metrics"]) | LineageParamValueError | each 
 compare_runs("runs/a", 5) | TypeError | run_dir must be a path, not 5
 compare_runs("runs/a", "runs/b", tolerance="fp16") | ValueError | must be float32, bfloat16, float16 or a number between
 bool(compare_runs("runs/a", "runs/b")) | TypeError | is neither true nor false: ask .is_same, or .verdict
-SummaryLandscape("nope") | FileNotFoundError | there is no directory
+SummaryLandscape("nope") | FileNotFoundError | summary_dir must be an existing directory, got
 SummaryLandscape("runs/a").generate(nn.Linear, [], nn.MSELoss()) | TypeError | not the class Linear itself
 SummaryLandscape("runs/a").generate(net, [], nn.MSELoss()) | FileNotFoundError | collect_landscape switched on
 SummaryLandscape("runs/a").gen_landscapes_with_multi_process(3) | TypeError | callback_fn must be a function, not 3
@@ -134,18 +134,18 @@ ms.viewer.show("runs", height="tall") | TypeError | height must be an int of pix
 _WORDS = """
 lsit runs | 2 | no subcommand 'lsit'; closest: 'list'
 exp runs | 2 | no subcommand 'exp'; closest: 'export'
-help nope | 2 | no subcommand 'nope'; `mindsummary --help` lists them
+help nope | 2 | no subcommand 'nope'; `mindsummary --help` lists all subcommands
 -x | 2 | no option -x
 list --exat runs | 2 | no option --exat; closest: '--exact'
 lineage --srt=loss | 2 | no option --srt; closest: '--sort'
-lineage a b | 2 | expected DIR; found b in addition
-doctor extra | 2 | expected no argument; found extra in addition
+lineage a b | 2 | expected DIR, but got the additional words: b
+doctor extra | 2 | expected no argument, but got the additional words: extra
 lineage runs --limit x | 2 | argument --limit: must be a whole number of at least 1, not 'x'
 lineage runs --where loss | 2 | must be FIELD, one of = != < <= > >=, and a value, not 'loss'
 lineage runs --where 'loss>high' | 2 | loss must be compared with a number, got 'high'
 lineage runs --where 'los!=1' | 2 | no field 'los'; closest: 'loss'
 lineage runs --where 'epoch>many' | 2 | epoch must be compared with a number, got 'many'
-lineage runs --where 'loss>1' --where 'loss>2' | 2 | a second --where compares loss in the same way
+lineage runs --where 'loss>1' --where 'loss>2' | 2 | compares loss in the same way as an earlier --where
 lineage runs --sort accurcy | 2 | no field 'accurcy'; closest: 'metric/accuracy'
 compare runs/a | 2 | the following arguments are required: CANDIDATE
 compare runs/a runs | 2 | runs contains 3 runs (a, b, c); give one of them
@@ -156,7 +156,7 @@ compare runs/a runs/b --html /nope/x.html | 2 | /nope/x.html: there is no direct
 compare '' '' | 2 | '': no such file or directory
 list "runs\r" | 1 | runs\\u000d: no such file or directory
 list nowhere | 1 | nowhere: no such file or directory
-list empty | 1 | no run in empty: neither it nor a directory below it contains a summary or lineage file
+list empty | 1 | no run in empty: neither this directory nor a directory in it contains a summary or lineage file
 list notes.txt | 1 | notes.txt is a file; give its directory: .
 list s3://bucket/runs | 1 | bring it here first: mindsummary sync s3://bucket/runs runs
 show runs | 2 | runs contains 3 runs (a, b, c); give one of them
@@ -177,11 +177,11 @@ landscape runs/a --module nowhere:f | 2 | 'nowhere:f' cannot be imported: No mod
 landscape runs/a --module json:nothing | 2 | 'json:nothing' cannot be imported: module 'json' has no attribute 'nothing'
 landscape runs/a --module json:__name__ | 2 | --module 'json:__name__' must be a function, not str
 landscape runs/a --module json:loads | 1 | train the run with SummaryCollector and collect_landscape switched on
-landscape runs/a --out x | 2 | are for landscapes that are computed: name a function with --module
+landscape runs/a --out x | 2 | need --module, because they apply only to the computation of landscapes
 landscape runs/a --plot x.docx | 2 | --plot writes a file that ends in .png, .svg, .pdf, not x.docx
 landscape runs/c | 1 | runs/c has no loss landscape; to compute those of a collector, name a function: --module
 sync nowhere far | 1 | there is no directory nowhere: nothing was sent
-sync runs runs/far | 2 | runs/far is in runs: the copies would be copied again
+sync runs runs/far | 2 | must be outside of the source runs, got runs/far
 sync runs far --every 0 | 2 | --every must be greater than 0 seconds
 sync runs gs://bucket/runs | 1 | pip install gcsfs
 view nowhere | 1 | nowhere is not a directory

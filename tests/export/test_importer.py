@@ -192,7 +192,7 @@ def test_rows_that_are_not_neighbours_are_no_histogram(
     run, _ = _imported(tmp_path, event(1, tensor_value("h", rows, "histograms")))
 
     (problem,) = run.problems
-    assert "buckets of a histogram must be neighbours" in problem
+    assert "each bucket of a histogram must begin where the previous bucket ends" in problem
 
 
 # ---- what the format says once
@@ -287,7 +287,9 @@ def test_a_value_without_a_tag_is_counted(tmp_path: Path) -> None:
     )
 
     assert (run.written, reader.tags()["scalar"]) == ({"scalar": 1}, ["a"])
-    assert [text.startswith("a scalar without a tag, byte ") for text in run.problems] == [True]
+    assert [
+        "a value (scalar) that has no tag; the file is corrupt" in text for text in run.problems
+    ] == [True]
 
 
 def test_a_second_image_of_a_tag_does_not_take_the_name_of_another(tmp_path: Path) -> None:
@@ -328,7 +330,7 @@ def test_a_giant_tensor_a_mesh_and_milliseconds_cost_nothing_else(
 
     assert answer.code == 1
     assert (
-        ": 2 'giant': a tensor of 10000001 elements; MindInsight reads at most 10000000, "
+        ": 2 'giant': a tensor must have at most 10000000 elements for MindInsight, got 10000001, "
         "byte 40 of "
     ) in answer.err
     assert str(tmp_path / "tb" / "a" / "events.out.tfevents.1600000000.host") in answer.err

@@ -167,7 +167,8 @@ def test_a_missing_checkpoint_is_named(tmp_path: Path) -> None:
     save(writer, 2, STATE)
     (tmp_path / "ckpt_dir" / "Net_2_step.ckpt").unlink()
     with pytest.raises(
-        LandscapeCheckpointError, match=r"no checkpoint of step 2, 3 in .*; saved are \[1\]"
+        LandscapeCheckpointError,
+        match=r"no checkpoint of step 2, 3; the saved checkpoints are \[1\]",
     ):
         LandscapeCheckpoints.open(tmp_path).check([1, 2, 3])
 
@@ -243,5 +244,8 @@ def test_sharded_parameters_are_left_out_with_one_warning(
         distributed.destroy_process_group()
     assert list(mapped(LandscapeCheckpoints.open(tmp_path / "run").files[1])) == ["weight"]
     assert [record.message for record in caplog.records if "sharded" in record.message] == [
-        "loss landscape: sharded is sharded over devices; such parameters are not saved"
+        (
+            "loss landscape: the parameter sharded is sharded over devices; "
+            "sharded parameters are not saved"
+        )
     ]

@@ -134,5 +134,5 @@ def test_compiled_losses_are_the_same() -> None:
 def test_a_module_without_a_loss_says_what_to_pass() -> None:
     with pytest.raises(TypeError, match="pass loss_fn"):
         MeanLoss(nets.Mlp())
-    with pytest.raises(TypeError, match=r"\(\*inputs, target\), not dict"):
+    with pytest.raises(TypeError, match=r"\(\*inputs, target\), got dict"):
         MeanLoss(nets.Mlp(), nets.LOSS)({"x": torch.zeros(2, 80)}, 0)

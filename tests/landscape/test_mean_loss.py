@@ -80,7 +80,7 @@ def test_manual_optimization_is_refused_unless_a_validation_step_gives_the_loss(
 def test_a_step_that_reads_the_loader_itself_is_refused() -> None:
     with pytest.raises(
         TypeError,
-        match=r"training_step of ReadsItself reads the dataloader_iter itself; pass loss_fn",
+        match=r"training_step of ReadsItself takes dataloader_iter and not a batch; pass loss_fn",
     ):
         MeanLoss(ReadsItself())
 

@@ -242,7 +242,9 @@ def test_a_directory_is_the_one_that_the_collector_means_by_it(
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "run").mkdir()
 
-    with pytest.raises(FileNotFoundError, match=r"summary_dir: there is no directory .*nope$"):
+    with pytest.raises(
+        FileNotFoundError, match=r"summary_dir must be an existing directory, got .*nope$"
+    ):
         SummaryLandscape("~/nope")
     assert (
         repr(SummaryLandscape("~/run"))
@@ -254,7 +256,7 @@ def test_a_run_of_two_steps_gives_the_landscape_of_its_last(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert list(generate(saved(tmp_path, range(1, 3)))) == ["landscape_[2]"]
-    assert "only the landscape around the last checkpoint is made" in caplog.text
+    assert "only the landscape around the last checkpoint is computed" in caplog.text
 
 
 @pytest.mark.slow
@@ -290,7 +292,7 @@ def of_other_width() -> nn.Module:
         (
             without_step_four,
             LandscapeCheckpointError,
-            r"no checkpoint of step 4 .*saved are \[1, 2, 3, 5, 6\]",
+            r"no checkpoint of step 4; the saved checkpoints are \[1, 2, 3, 5, 6\]",
         ),
         (changed(intervals=[[5, 6, 7, 8]]), LandscapeCheckpointError, "no checkpoint of step 7, 8"),
         (changed(intervals=[[1, 2]]), ValueError, "each interval must have at least 3 numbers"),

@@ -78,11 +78,11 @@ def test_an_unfinished_record_at_the_end_is_damage(
     [
         (
             [values_at(1, {"a": 1.0}), values_at(1, {"a": 2.0})],
-            "scalar 'a' has 1 samples at steps that it already has",
+            "scalar 'a' has 1 repeated samples, at steps with an earlier sample",
         ),
         (
             [values_at(1, {f"t{number}": 1.0 for number in range(301)})],
-            "301 tags; MindInsight keeps the 300",
+            "the run has 301 tags (a graph counts as two tags); MindInsight keeps only the 300",
         ),
         ([values_at(number, {"h": histogram(*range(1, 92))}) for number in (1,)], "91 buckets"),
         (
@@ -151,7 +151,7 @@ def test_names_that_mindinsight_misreads_are_warned_of(
     answer = mindsummary(capsys, "verify", tmp_path)
 
     assert "reads every .pb file" in answer.out
-    assert "follows only one of the two" in answer.out
+    assert "reads only one of the two files" in answer.out
 
 
 def test_lineage_that_harms_other_runs_is_damage(
@@ -448,5 +448,5 @@ def test_names_of_parameters_that_are_missing_or_damaged_are_found(tmp_path: Pat
     assert (finding.path, finding.is_damage) == (str(names), False)
     assert (
         finding.message
-        == "is missing; the rows of parameter_statistics have numbers instead of names"
+        == "this file is missing; the rows of parameter_statistics have numbers instead of names"
     )

@@ -137,7 +137,7 @@ def test_it_goes_on_when_the_directory_was_removed_and_an_earlier_name_appears(
 def test_a_directory_of_runs_is_no_run_to_wait_for(tmp_path: Path) -> None:
     write_summary(tmp_path / "a", [])
 
-    with pytest.raises(FileNotFoundError, match="runs below it: a; give one of them"):
+    with pytest.raises(FileNotFoundError, match=r"no event file. Give one of the runs in it: a$"):
         next(SummaryReader(tmp_path).follow(stop=lambda: True))
 
 

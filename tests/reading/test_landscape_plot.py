@@ -40,7 +40,9 @@ def test_a_figure_has_the_size_and_titles_asked_for_and_is_returned(tmp_path: Pa
     assert tuple(figure.get_size_inches()) == (4, 2)
     assert [axes.get_title() for axes in figure.axes if axes.get_title()] == ["first", "second"]
     assert figure._repr_png_()[:8] == b"\x89PNG\r\n\x1a\n"  # type: ignore[attr-defined]
-    with pytest.raises(ValueError, match="2 landscapes need one axes and title each, not 2 and 1"):
+    with pytest.raises(
+        ValueError, match=r"2 landscapes need as many axes .*, got 2 axes and 1 titles"
+    ):
         plot_landscapes({"flat": FLAT, "again": FLAT}, titles=["first"])
     with pytest.raises(ValueError, match="must hold at least one landscape"):
         plot_landscapes({})
@@ -56,7 +58,7 @@ def test_a_landscape_is_drawn_into_axes_that_are_given() -> None:
         assert plot_landscapes([FLAT] * 4, ax=axes, titles="abcd") is figure
         assert [each.get_title() for row in axes for each in row] == [*"abcd"]
         with pytest.raises(
-            ValueError, match="1 landscapes need one axes and title each, not 0 and 1"
+            ValueError, match=r"1 landscapes need as many axes .*, got 0 axes and 1 titles"
         ):
             plot_landscapes([FLAT], ax=[])
     finally:

@@ -111,5 +111,5 @@ def test_what_is_named_first(
 
 
 def test_values_of_another_shape_are_refused() -> None:
-    with pytest.raises(ValueError, match="must have the shape of steps, parameters, columns"):
+    with pytest.raises(ValueError, match=r"must have the shape \(steps, parameters, columns\) = "):
         ParameterTable(np.array([1]), ("a",), COLUMNS, np.zeros((1, 2, 3)))

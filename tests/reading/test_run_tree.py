@@ -305,5 +305,8 @@ def test_a_tree_of_links_to_runs_is_told_from_an_empty_one(
 
     assert answer.code == 1
     (line,) = answer.err.splitlines()
-    assert f"; links are not followed, and it has 3 links: name them, as in {tree}/*" in line
+    assert (
+        f"; symbolic links are not followed, and there are 3 links. Give their paths: {tree}/*"
+        in line
+    )
     assert "outside" in mindsummary(capsys, "list", *tree.glob("a*"), tmp_path / "outside").out

@@ -127,12 +127,12 @@ def test_an_unknown_tag_is_refused_with_what_may_have_been_meant(tmp_path: Path)
         reader.scalars("los")
     with pytest.raises(
         LookupError,
-        match=r"no scalar 'loss/scalar'; MindInsight adds the /scalar of its pages to 'loss'",
+        match=r"; the suffix /scalar is added by MindInsight's pages, so use 'loss'; it has 'loss'",
     ):
         reader.scalars("loss/scalar")
     with pytest.raises(
         LookupError,
-        match=r"has no histogram 'loss': it is of kind scalar, reader.scalars\('loss'\)",
+        match=r"has no histogram 'loss', but a scalar with this tag. Use reader.scalars\('loss'\)",
     ):
         reader.histograms("loss")
 
@@ -297,7 +297,7 @@ def test_a_directory_of_runs_says_which_runs_lie_below_it(tmp_path: Path) -> Non
     ):
         with pytest.raises(
             FileNotFoundError,
-            match=r"runs below it: logs/version_0, .*, logs/version_4 and 2 more; give",
+            match=r"Give one of the runs in it: logs/version_0, .*, logs/version_4 and 2 more$",
         ):
             read()
 

@@ -350,7 +350,7 @@ def test_a_graph_counts_as_the_two_tags_that_mindinsight_lists(
 
     assert ["has 301 tags so far" in message for message in caplog.messages] == [True]
     [finding] = [line for line in verify_run(str(run.directory)) if "tags" in line.message]
-    assert finding.message.startswith("301 tags")
+    assert finding.message.startswith("the run has 301 tags")
 
 
 @pytest.mark.parametrize("place", ["encode_step", "DuplicateFilter.new_values", "frame"])

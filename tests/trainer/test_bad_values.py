@@ -241,7 +241,7 @@ def test_hyper_parameters_without_names_are_skipped_with_one_warning(
 
     (message,) = caplog.messages
     assert message.startswith(
-        "params of 'log_hyperparams' is skipped: a mapping, Namespace or dataclass is expected"
+        "params of 'log_hyperparams' is skipped: params must be a mapping, Namespace or dataclass"
     )
 
 

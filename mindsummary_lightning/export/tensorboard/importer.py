@@ -241,7 +241,10 @@ class _RunImport:
             self._run.skipped[decoded.kind] += 1
             return
         if not tag:
-            raise ValueError(f"a {decoded.kind} without a tag")
+            raise ValueError(
+                f"the record holds a value ({decoded.kind}) that has no tag; the file is corrupt "
+                "or not a TensorBoard event file"
+            )
         if step >= self._purged_from:
             self._decoded[decoded.kind] += len(decoded.values)
             return

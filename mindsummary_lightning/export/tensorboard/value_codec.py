@@ -226,7 +226,7 @@ def _images_of(array: NDArray[Any]) -> DecodedMessage | None:
 def _image(height: int, width: int, encoded: bytes, colorspace: int = 3) -> Image:
     if not (0 < height <= INT32_MAX and 0 < width <= INT32_MAX):
         raise ValueError(
-            f"an image of {height} x {width} pixels; both numbers must be in 1..{INT32_MAX}"
+            f"height and width of an image must be in 1..{INT32_MAX} pixels, got {height} x {width}"
         )
     return Image(height, width, encoded, colorspace)
 
@@ -293,7 +293,9 @@ def _array(tb: SimpleNamespace, tensor: Any) -> NDArray[Any] | None:
     # A few bytes may claim any shape: the one value of a message fills it all.
     size = math.prod(dim.size for dim in tensor.tensor_shape.dim)
     if not 0 <= size <= MAX_ELEMENTS:
-        raise ValueError(f"a tensor of {size} elements; MindInsight reads at most {MAX_ELEMENTS}")
+        raise ValueError(
+            f"a tensor must have at most {MAX_ELEMENTS} elements for MindInsight, got {size}"
+        )
     shape = [dim.size for dim in tensor.tensor_shape.dim]
     # torch's ``add_tensor`` writes 16-bit floats with the bits of their float32, and uint8 in the
     # field of uint32, where TensorBoard reads neither; it has no bfloat16.
