@@ -41,7 +41,7 @@ differ, and a bias without effect on the loss moves by rounding. ``losses``: no 
 
 @dataclass(frozen=True, slots=True)
 class TensorDistance:
-    """A tensor of both runs, and its distance.
+    """A tensor in both runs, and the distance between its two recordings.
 
     Attributes:
         baseline: its name in the baseline.
@@ -82,7 +82,7 @@ class FirstDifference:
 
 
 class NumbersResult(NamedTuple):
-    """The result of comparing losses and tensors.
+    """The result of comparing two runs by losses and tensor histograms.
 
     Attributes:
         difference: the first step beyond tolerance, or ``None``.
@@ -156,7 +156,7 @@ def _deciding_biases(alignment: Alignment, decides: NDArray[np.bool_]) -> NDArra
 
 
 def _weights_move(alignment: Alignment, decides: NDArray[np.bool_], step: int) -> bool:
-    """Tell whether weights that change were recorded at a step or later."""
+    """Tell whether weights that change during a run were recorded from a step on."""
     columns = alignment.tensors.steps >= step
     values = alignment.tensors.values[:, decides]
     if not columns.any() or values.shape[2] < 2:
@@ -197,7 +197,7 @@ def _can_be_rounding(
     distances: RunDistances,
     decides: NDArray[np.bool_],
 ) -> bool:
-    """Tell whether differences before a step can have grown to it by rounding.
+    """Tell whether a difference can have grown by rounding from earlier differences.
 
     A repeat that differs from the baseline decides without it.
     """

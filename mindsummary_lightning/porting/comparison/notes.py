@@ -1,4 +1,4 @@
-"""Makes the notes of a comparison.
+"""Makes notes: facts that a comparison reports in addition to its verdict.
 
 A note is a fact in addition to the verdict. It states numbers and names no cause.
 """
@@ -77,7 +77,7 @@ def _world_sizes(runs: tuple[RunData, RunData]) -> Note:
 
 
 def _first_non_finite(runs: tuple[RunData, RunData], alignment: Alignment) -> Iterator[Note]:
-    """Yield the first step at which a run recorded a value that is not finite.
+    """Yield a note on the first step at which a run recorded a non-finite value.
 
     It comes from the output statistics, else from the parameter statistics, else from the loss.
     """
@@ -130,7 +130,7 @@ def _non_finite_parameter(name: str, run: RunData) -> Note | None:
 
 
 def _non_finite_counts(alignment: Alignment, step: int) -> Iterator[Note]:
-    """Yield the first tensor of a step with different non-finite counts."""
+    """Yield a note on the first tensor with different counts of non-finite values."""
     column = alignment.column(step)
     if column is None:
         return
@@ -150,7 +150,7 @@ def _non_finite_counts(alignment: Alignment, step: int) -> Iterator[Note]:
 
 
 def _loss_ratio(runs: tuple[RunData, RunData], alignment: Alignment) -> Iterator[Note]:
-    """Yield the whole number by which the first losses differ."""
+    """Yield a note if the first losses differ by a factor that is a whole number."""
     if not alignment.losses.steps.size:
         return
     first = alignment.losses.values[:, 0]
@@ -168,7 +168,7 @@ def _loss_ratio(runs: tuple[RunData, RunData], alignment: Alignment) -> Iterator
 
 
 def _unchanged(alignment: Alignment) -> Iterator[Note]:
-    """Yield weights that change in the baseline only, or in the candidate only."""
+    """Yield notes on weights that change in the baseline only or the candidate only."""
     moves = (np.diff(alignment.tensors.values, axis=2) != 0).any(axis=3).any(axis=2)
     for name, own, other in (("baseline", moves[0], moves[1]), ("candidate", moves[1], moves[0])):
         still = []

@@ -239,7 +239,7 @@ class _ComparisonPage:
 
 
 def _breakable(text: str) -> str:
-    """Let a line of HTML without tags break after signs that join words in names."""
+    """Allow line breaks in text after signs that join words, such as dots."""
     return re.sub(r"(?<=[_/.-])", "<wbr>", text)
 
 
@@ -255,7 +255,7 @@ def _escaped(rows: Iterable[Iterable[object]]) -> list[list[str]]:
 
 
 def _table(title: str, heads: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
-    """Draw a table of escaped cells below its title; nothing without rows."""
+    """Draw a table of escaped cells with a title; a table without rows is left out."""
     body = ""
     for row in rows:
         cells = "".join(f"<td>{cell}</td>" for cell in row)

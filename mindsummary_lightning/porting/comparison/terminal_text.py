@@ -23,7 +23,7 @@ def first_line(comparison: ComparisonData) -> str:
 
 
 def comparison_lines(comparison: ComparisonData) -> Iterator[str]:
-    """Yield the lines of the result: at most 12 for an ordinary pair of runs."""
+    """Yield the result line by line: at most 12 lines for an ordinary pair of runs."""
     yield first_line(comparison)
     if comparison.next_step:
         yield f"next: {comparison.next_step}"
@@ -101,7 +101,7 @@ def _matched_line(rule: str, pairs: tuple[tuple[str, str], ...]) -> Iterator[str
 
 
 def _tensor_lines(comparison: ComparisonData) -> Iterator[str]:
-    """Yield the tensors beyond tolerance at the first step."""
+    """Yield a line per tensor beyond tolerance in the first step that differs."""
     difference = comparison.shown_difference
     if difference is None:
         return
@@ -112,7 +112,7 @@ def _tensor_lines(comparison: ComparisonData) -> Iterator[str]:
 
 
 def _stage_lines(statistics: StatisticsComparison) -> Iterator[str]:
-    """Yield the rows around the divergence, and the stages of the shown step."""
+    """Yield lines on the divergence, then a line per stage of the shown step."""
     divergence: Divergence | None = statistics.divergence or statistics.open_divergence
     if divergence is not None:
         yield from _short_details(divergence)
@@ -138,7 +138,7 @@ def _stage_lines(statistics: StatisticsComparison) -> Iterator[str]:
 
 
 def _short_details(divergence: Divergence) -> Iterator[str]:
-    """Yield a row that differs and the lines of code, which explain a divergence.
+    """Explain a divergence: yield a row that differs, and the lines of code.
 
     The sentence counts the other rows.
     """

@@ -22,7 +22,7 @@ _LISTED = 3
 
 
 def same_text(distances: RunDistances, steps: int) -> Phrase:
-    """Write by how much two runs differ that are equal within the tolerance."""
+    """Write the largest differences of two runs that are equal within tolerance."""
     loss, tensor = largest(distances.losses), largest(distances.tensors)
     if loss is None and tensor is None:
         return Phrase(
@@ -45,7 +45,7 @@ def same_text(distances: RunDistances, steps: int) -> Phrase:
 
 
 def _is_overruled(distances: RunDistances) -> bool:
-    """Tell whether a loss or tensor exceeds its tolerance.
+    """Tell whether any loss or tensor differs by more than its tolerance.
 
     If the verdict is ``same``, output statistics that agree have overruled it.
     """
@@ -109,14 +109,14 @@ _DOUBTS: dict[Doubt, Phrase] = {
 
 
 def _differs(distance: float) -> Phrase:
-    """Write by how much a tensor differs; a different size has no distance."""
+    """Write by how much a tensor differs; other sizes are stated without a distance."""
     if distance == np.inf:
         return Phrase("has another size or non-finite elements")
     return Phrase("differs by {}", distance_text(distance))
 
 
 def _differ(distance: float) -> Phrase:
-    """Write the largest difference of several tensors."""
+    """Write the largest difference among several tensors."""
     if distance == np.inf:
         return Phrase("have other sizes or non-finite elements")
     return Phrase("differ by up to {}", distance_text(distance))

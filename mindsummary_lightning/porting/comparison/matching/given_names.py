@@ -36,7 +36,7 @@ def read_names(path: str | os.PathLike[str]) -> dict[str, str]:
 
 
 def check_names(given: Mapping[str, str], a: Mapping[str, int], b: Mapping[str, int]) -> None:
-    """Check given pairs against the tensors of both runs.
+    """Check that the given pairs name existing tensors of equal size.
 
     Args:
         given: names in the candidate by names in the baseline.

@@ -58,7 +58,7 @@ class ListMembers:
 
 
 def _unique_lists(tensors: Sequence[TensorName]) -> dict[_ListLayout, list[str]]:
-    """Return the members of the lists whose layout occurs only once in the run.
+    """Return the members of module lists, for list layouts that occur only once.
 
     A list has at least two members.
     """

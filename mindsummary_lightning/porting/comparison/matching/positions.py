@@ -1,4 +1,4 @@
-"""Pairs tensors of two runs that are at the same position.
+"""Pairs tensors that have the same position in both runs.
 
 The position is in a paired layer, in corresponding blocks, or between two pairs.
 """
@@ -97,7 +97,7 @@ def _unpaired_layers_in_blocks(
 def between_pairs(
     a: Sequence[TensorName], b: Sequence[TensorName], pairs: Mapping[str, Pair]
 ) -> Iterator[tuple[str, str]]:
-    """Pair the layers that lie between two pairs.
+    """Pair layers that both runs have between the same two paired tensors.
 
     Only layouts that both runs have equally often count, and only if they come in the same order.
     """
@@ -113,7 +113,7 @@ def between_pairs(
 def _anchors(
     a: Sequence[TensorName], b: Sequence[TensorName], pairs: Iterable[Pair]
 ) -> list[tuple[int, int]]:
-    """Return the positions of the pairs that have the same order in both runs."""
+    """Return the positions of those pairs that have the same order in both runs."""
     places_a, places_b = _places(a), _places(b)
     return ascending([(places_a[pair.a], places_b[pair.b]) for pair in pairs])
 
@@ -190,7 +190,7 @@ def ascending(places: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _crossed_layouts(firsts: Iterable[_FirstTensors]) -> set[LayerLayout]:
-    """Find layouts whose layers have the same initials in another order.
+    """Find layouts whose layers have the same initials, but in a different order.
 
     Their order may differ, too.
     """
