@@ -1,4 +1,4 @@
-"""Names of cells, parameters, inputs and outputs of a MindSpore network."""
+"""Names the cells, parameters, inputs and outputs of a MindSpore network."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _STATISTICS = ("moving_", "running_", "num_batches")
 
 
 def network_cells(network: Any, optimizer: Any) -> dict[int, tuple[str, str | None]]:
-    """Return the cells of a network by identity.
+    """Map the ``id`` of every cell to its name and to a recomputing outer cell.
 
     Inner cells of MindSpore's own layers and optimizers are left out.
 
@@ -67,7 +67,7 @@ def parameters(network: Any) -> Iterator[tuple[str, WeightKind, Any]]:
 
 
 def tensors(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the tensors of a batch, input or output with their dotted paths."""
+    """Yield all tensors in a batch, input or output, with their dotted paths."""
     if isinstance(value, mindspore.Tensor):
         yield path, value
         return

@@ -14,7 +14,7 @@ def input_finding(
     blamed: Frame, frame: Frame, reference: StoredTensor, port: PortTensor, found: TensorComparison,
     tolerance: PrecisionTolerance,
 ) -> PortFinding:  # fmt: skip
-    """Make the finding that a call's code computed a wrong input of an inner call."""
+    """Describe a finding: a call's own code computed a wrong input for an inner call."""
     what = module_words(frame.module.name)
     place = Phrase(
         "code of {} between {} and {}",
@@ -47,7 +47,7 @@ def output_finding(
     found: TensorComparison,
     tolerance: PrecisionTolerance,
 ) -> PortFinding:
-    """Make the finding that a module computed a wrong output.
+    """Describe a finding: a module computed a wrong output.
 
     The cause is the module, or its own code after the last inner module.
     """
@@ -89,7 +89,7 @@ def module_words(name: str) -> str:
 
 
 def code_words(frame: Frame) -> str:
-    """Name the owner of a call's code.
+    """Name the module whose code a call runs.
 
     A call without a module stands for the training step.
     """

@@ -1,4 +1,4 @@
-"""Finds the recorded steps that a port is checked against."""
+"""Finds the recorded steps of the original with which a port is compared."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def recorded_paths(
 
 
 def open_step(path: str) -> ReferenceStep:
-    """Open the recorded step of a file."""
+    """Open the file of a recorded step."""
     return ReferenceStep(WholeStepReader(path))
 
 

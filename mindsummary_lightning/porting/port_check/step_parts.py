@@ -1,4 +1,4 @@
-"""``StepParts``: compares batch, weights before, loss and update of a step."""
+"""``StepParts``: compares the batch, initial weights, loss and update of a step."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class PortWeight:
 
 @dataclass(slots=True, eq=False)
 class _Updates:
-    """Parameter updates that differ, and whether any parameter changed."""
+    """The parameter updates that differ, and whether any parameter changed at all."""
 
     wrong: list[PortFinding] = field(default_factory=list)
     unchanged: list[PortFinding] = field(default_factory=list)
@@ -98,7 +98,7 @@ class StepParts:
     def batch(
         self, number: int, tensors: Sequence[PortTensor], line: str = ""
     ) -> list[Array | None]:
-        """Compare the batch of the port's own loader.
+        """Compare the batch from the port's own data loader with the recorded batch.
 
         Returns:
             The recorded values in the port's shapes; ``None`` where the batch has no such tensor.
@@ -282,7 +282,7 @@ class StepParts:
         settings: Sequence[Mapping[str, object]],
         is_known: bool = True,
     ) -> None:
-        """Compare weights and running statistics after the step.
+        """Compare the weights and running statistics after the step with the original's.
 
         Args:
             before: as the step began, by the port's names.
@@ -323,7 +323,7 @@ class StepParts:
             (found.unchanged if is_unchanged else found.wrong).append(finding)
 
     def _report_unchanged(self, findings: Sequence[PortFinding]) -> None:
-        """Report unchanged weights as weights that no optimizer has."""
+        """Report weights that the step did not change, as no optimizer holds them."""
         if not findings:
             return
         names = listed([str(each.place) for each in findings], _MOST_NAMED)
@@ -397,7 +397,7 @@ class StepParts:
         return self._weights.pairs[name].in_port(arrays)
 
     def _has_no_gradient(self, update: PortFinding) -> bool:
-        """Tell whether the weight of an update has no gradient, which is reported already."""
+        """Tell whether a missing gradient, which is reported already, explains an update."""
         for logged in self._log.logged:
             is_same_place = str(logged.finding.place) == str(update.place)
             if logged.finding.kind == "no gradient" and is_same_place:
@@ -430,7 +430,7 @@ class StepParts:
         )  # fmt: skip
 
     def _expected_after(self, name: str) -> Array | None:
-        """Return a weight of the original after the step; ``None`` if it is unknown."""
+        """Return a weight's values after the original's step; ``None`` if unknown."""
         arrays: list[Array] = []
         for source in self._weights.references(name):
             after = self._reference.weights[source].after
@@ -440,7 +440,7 @@ class StepParts:
         return self._weights.pairs[name].in_port(arrays) if arrays else None
 
     def _update_finding(self, findings: list[PortFinding], others: Sequence[str]) -> PortFinding:
-        """Join all differing weight updates to a single finding."""
+        """Join all weight updates that differ into a single finding."""
         if len(findings) == 1 and not others:
             return findings[0]
         names = listed([str(each.place) for each in findings], _MOST_NAMED)
@@ -473,7 +473,7 @@ class StepParts:
 
 
 def _joint_norm(arrays: Iterable[Array]) -> float:
-    """The norm of arrays as a single vector."""
+    """Return the norm of all arrays, taken as a single vector."""
     return math.hypot(*(float(np.linalg.norm(array)) for array in arrays))
 
 

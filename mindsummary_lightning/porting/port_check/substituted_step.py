@@ -22,7 +22,7 @@ _LEAST_PAIRED = 0.5  # of the smaller side's weights: fewer are another architec
 
 
 class SubstitutedStep:
-    """Receives events of a step in order, and gives replacement values.
+    """Receives the events of a step in order, and returns replacement values.
 
     Args:
         reference: the recorded step.

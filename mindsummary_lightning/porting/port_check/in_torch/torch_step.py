@@ -78,7 +78,7 @@ class _RunningCall:
 
 @dataclass(slots=True, eq=False)
 class _Update:
-    """Known facts about the state of the port's optimizers."""
+    """Facts that are known about the state of the port's optimizers."""
 
     settings: list[dict[str, Any]] = field(default_factory=list)
     is_known: bool = True
@@ -139,7 +139,7 @@ class TorchStep:
         self.has_changed_sizes: set[str] = set()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> TorchStep:
-        """Itself: the hooks of a copied module would take a copy of the whole step along."""
+        """Return itself: copying a module with this step's hooks must not copy the step."""
         return self
 
     # ---- what the caller does in the order of the step
@@ -193,7 +193,7 @@ class TorchStep:
 
     @property
     def has_backward(self) -> bool:
-        """Tell whether any gradient has arrived."""
+        """Tell whether any gradient has arrived, and so a backward pass has run."""
         return bool(self._arrivals) or bool(self.step.gradients.agreed)
 
     def finish(self) -> CheckedStep:
@@ -285,7 +285,7 @@ class TorchStep:
         return new_args, new_kwargs
 
     def _note_autocast(self) -> None:
-        """Note the dtype of autocast, in which code computes for all inputs."""
+        """Note the dtype of autocast, with which code computes whatever its inputs are."""
         if torch.is_autocast_enabled(self._device_type):
             dtype = torch.get_autocast_dtype(self._device_type)
             self.step.forward.note_precision(str(dtype).removeprefix("torch."))
@@ -293,7 +293,7 @@ class TorchStep:
     def _given(
         self, tensors: Sequence[tuple[str, torch.Tensor]], answer: CallAnswer
     ) -> list[tuple[torch.Tensor, torch.Tensor]]:
-        """Pair the replaced tensors with their replacements."""
+        """Pair tensors with the tensors that replace them."""
         given: list[tuple[torch.Tensor, torch.Tensor]] = []
         for (_, own), value, heals in zip(tensors, answer.values, answer.heals, strict=True):
             if value is None:
@@ -520,7 +520,7 @@ def _or_own(value: Array | None, own: torch.Tensor) -> Array:
 
 
 def _heal(own: torch.Tensor, value: torch.Tensor) -> bool:
-    """Write the original's values into a tensor, and return whether that worked."""
+    """Write the original's values into a tensor; return whether this succeeded."""
     if (own.is_leaf and own.requires_grad) or own.shape != value.shape:
         return False
     try:
@@ -531,7 +531,7 @@ def _heal(own: torch.Tensor, value: torch.Tensor) -> bool:
 
 
 def _holds_any(optimizer: Optimizer, names: Mapping[int, str]) -> bool:
-    """Whether an optimizer updates a parameter that has a name."""
+    """Tell whether an optimizer updates any of the named parameters."""
     for group in optimizer.param_groups:
         for parameter in group["params"]:
             if id(parameter) in names:
