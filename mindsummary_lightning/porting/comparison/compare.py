@@ -149,7 +149,7 @@ def _measure(
     if os.path.samefile(repeat.run_dir, candidate) or first_loss > _SAME_FIRST_LOSS:
         raise ValueError(
             f"same must be a repeat of the baseline, got {repeat.run_dir}: it is the candidate, "
-            "or its first loss is another. Run the baseline's program again"
+            "or its first loss differs from the baseline's. Run the baseline's program again"
         )
     raised = with_repeat(distances, alignment, alignment_of_repeat, of_repeat)
     return _Measured(alignment, raised)

@@ -126,6 +126,6 @@ class ComparisonData:
 
     def __bool__(self) -> bool:
         raise TypeError(
-            "a Comparison is neither true nor false: ask .is_same, or .verdict, "
-            "which has four answers"
+            "a Comparison cannot be used as a condition. Use .is_same, or .verdict, which "
+            "has four values"
         )

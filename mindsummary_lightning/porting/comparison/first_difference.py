@@ -32,8 +32,9 @@ from mindsummary_lightning.porting.comparison.tolerance_table import (
 Doubt: TypeAlias = Literal["growth", "biases", "losses", "later step", "different start"]
 """Why a difference does not decide.
 
-``growth``: smaller differences came before, and rounding can grow so far. ``biases``: only biases
-differ, and a bias without effect on the loss moves by rounding. ``losses``: no weight differs.
+``growth``: smaller differences came before, and rounding errors can grow to this size.
+``biases``: only biases differ, and a bias without effect on the loss moves by rounding.
+``losses``: no weight differs.
 ``later step``: output statistics agree at the judged step and exceed their tolerance later.
 ``different start``: the first step with output statistics begins with different weights.
 """

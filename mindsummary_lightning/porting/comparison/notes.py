@@ -52,7 +52,8 @@ def notes_of(
     """
     if offset:
         text = Phrase(
-            "the steps of the candidate are counted {:+d} to align the first losses", offset
+            "the step numbers of the candidate are shifted by {:+d} to align the first losses",
+            offset,
         )
         yield Note("step_offset", text, {"steps": offset})
     if alignment.names.pairs and have_other_world_sizes(*runs):
@@ -68,7 +69,8 @@ def _world_sizes(runs: tuple[RunData, RunData]) -> Note:
     baseline, candidate = runs
     size_a, size_b = baseline.settings["device_num"], candidate.settings["device_num"]
     text = Phrase(
-        "device_num is {} and {}: each run recorded the loss of its own part of a batch, "
+        "device_num is {} in the baseline and {} in the candidate: each run recorded the "
+        "loss of its own part of a batch, "
         "so losses are not compared",
         size_a,
         size_b,
@@ -88,7 +90,9 @@ def _first_non_finite(runs: tuple[RunData, RunData], alignment: Alignment) -> It
             if failed.size:
                 step = int(failed[0])
                 text = Phrase(
-                    "the loss of the {} is first not finite at step {}", Phrase(name), step
+                    "the loss of the {} is non-finite for the first time at step {}",
+                    Phrase(name),
+                    step,
                 )
                 note = Note("not_finite", text, {"run": name, "step": step})
         if note is not None:
@@ -101,7 +105,7 @@ def _non_finite_output(name: str, run: RunData) -> Note | None:
         return None
     step, row = origin
     text = Phrase(
-        "the first value of the {} that is not finite is in {}",
+        "the first non-finite value of the {} is in {}",
         Phrase(name),
         origin_text(step, row),
     )
@@ -114,7 +118,7 @@ def _non_finite_parameter(name: str, run: RunData) -> Note | None:
     if not first:
         return None
     text = Phrase(
-        "the {} of {} is first not finite at step {} of the {}",
+        "the {} of {} is non-finite for the first time at step {} of the {}",
         Phrase(first.kind),
         first.parameter,
         first.step,

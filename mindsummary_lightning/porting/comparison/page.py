@@ -114,7 +114,7 @@ class _ComparisonPage:
         yield self._stage_table(statistics)
         if step.pair.a.calls:
             note = (
-                "Module calls as they finished. \u2713 agrees or has no effect; "
+                "Module calls in the order in which they finished. \u2713 agrees or has no effect; "
                 "\u00d7 differs first; \u2013 differs later or is not paired."
             )
             tree = call_tree(step, divergence, self.say)
@@ -169,7 +169,7 @@ class _ComparisonPage:
             shapes = self._size(tensor.baseline), self._size(tensor.candidate)
             rows.append((escape(tensor.name), *shapes))
         heads = [self.say("tensor"), *self._name_heads()]
-        yield _table(self.say("Tensors of another shape, not compared"), heads, rows)
+        yield _table(self.say("Tensors with different shapes, not compared"), heads, rows)
 
     def _size(self, size: tuple[int, ...] | int) -> str:
         return self.say("{} elements", size) if isinstance(size, int) else str(size)

@@ -55,7 +55,7 @@ def detail_lines(divergence: Divergence) -> Iterator[Phrase]:
     """
     if divergence.last_match is not None:
         match = divergence.last_match
-        yield Phrase("last that agrees, to {:.1e}: {}", match.distance, pair_text(match))
+        yield Phrase("last tensor that agrees, to {:.1e}: {}", match.distance, pair_text(match))
     for pair in divergence.tensors[:_LISTED]:
         run = is_only_in_one(pair)
         if run:

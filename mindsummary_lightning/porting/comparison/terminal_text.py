@@ -65,7 +65,7 @@ def _shape_lines(comparison: ComparisonData) -> Iterator[str]:
     for tensor in comparison.other_shapes:
         texts.append(f"{tensor.name} {_size(tensor.baseline)} | {_size(tensor.candidate)}")
     if texts:
-        yield f"other shape: {listed(texts, _LISTED)}"
+        yield f"different shape, not compared: {listed(texts, _LISTED)}"
 
 
 def _size(size: tuple[int, ...] | int) -> str:
@@ -97,7 +97,7 @@ def _only_text(run: str, only: OnlyIn, other: Collection[str]) -> str:
 def _matched_line(rule: str, pairs: tuple[tuple[str, str], ...]) -> Iterator[str]:
     if pairs:
         texts = [f"{name_a} = {name_b}" for name_a, name_b in pairs]
-        yield f"matched by {rule} (--map decides): {listed(texts, _LISTED)}"
+        yield f"matched by {rule} (override it with --map): {listed(texts, _LISTED)}"
 
 
 def _tensor_lines(comparison: ComparisonData) -> Iterator[str]:

@@ -255,8 +255,8 @@ class _StepOfPort:
             output = run(recorded)
         except Exception as error:  # the original's values may not fit the port's code
             text = f"{type(error).__name__}: {error}".splitlines()[0]
-            reason = Phrase("the step stopped on the original's values: {}", text)
-            self._not_tested.append(NotTested(Phrase("what follows the last finding"), reason))
+            reason = Phrase("the step raised an error on the original's values: {}", text)
+            self._not_tested.append(NotTested(Phrase("everything after the last finding"), reason))
             return error
         finally:
             substitution.remove()

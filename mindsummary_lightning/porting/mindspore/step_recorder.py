@@ -36,8 +36,8 @@ from mindsummary_lightning.values.step_chain import COLUMNS, OUTPUT_STATISTICS_T
 
 _LOG = logging.getLogger(__name__)
 _GRAPH_MODE = (
-    "in graph mode cells and gradients cannot be seen: batch, loss and weights are recorded; "
-    "mindspore.set_context(mode=mindspore.PYNATIVE_MODE) has all"
+    "in graph mode, only batch, loss and weights are recorded. To record cells and gradients, too, "
+    "call mindspore.set_context(mode=mindspore.PYNATIVE_MODE)"
 )
 _LOSS_TAG = "loss/auto"  # as MindSpore's SummaryCollector names it
 

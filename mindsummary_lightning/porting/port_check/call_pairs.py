@@ -99,7 +99,9 @@ class CallPairs:
             frame.reference = chosen
             self.used.add(chosen)
         else:
-            frame.reason = Phrase("the calls of the original with these inputs have other outputs")
+            frame.reason = Phrase(
+                "the calls of the original with these inputs have different outputs"
+            )
 
     def unused(self) -> list[StoredCall]:
         """Return the calls of the original that no call of the port is paired with."""

@@ -426,7 +426,7 @@ class ForwardCheck:
             return False
         self._not_tested(
             Phrase("{} ({})", module_words(frame.module.name), frame.module.kind),
-            Phrase("it draws random numbers; set its probability to 0 in both"),
+            Phrase("it draws random numbers; set its probability to 0 in both models"),
         )
         return True
 

@@ -165,7 +165,9 @@ class OutputGradientCheck:
         else:
             place = Phrase("code of {} after {}", where, name)
         if kind == "no gradient":
-            sentence = Phrase("No gradient reaches {}, in the original one does: {}.", name, place)
+            sentence = Phrase(
+                "No gradient reaches {}, but in the original a gradient does: {}.", name, place
+            )
         else:
             sentence = Phrase(
                 "The gradient that reaches {} differs by {:.1e} (tolerance {:.0e}): {}.",

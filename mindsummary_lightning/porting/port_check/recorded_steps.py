@@ -49,7 +49,9 @@ def recorded_paths(
     missing = [step for step in wanted if step not in found]
     if missing:
         has = listed([str(step) for step in found], _LISTED)
-        raise ValueError(f"steps must be recorded in {path}, got {missing[0]}. It has {has}")
+        raise ValueError(
+            f"steps must be recorded in {path}, got {missing[0]}. Its recorded steps are {has}"
+        )
     return {step: found[step] for step in sorted(wanted)}
 
 

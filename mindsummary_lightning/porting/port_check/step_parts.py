@@ -145,7 +145,8 @@ class StepParts:
     def _report_missing_batch(self, tensor: StoredTensor, tensors: Sequence[PortTensor]) -> None:
         shapes = [[*each.array.shape] for each in tensors]
         sentence = Phrase(
-            "The batch has no tensor that fits {} of shape {}. Its shapes are {}.",
+            "The port's batch has no tensor that fits the original's {} of shape {}. The "
+            "port's shapes are {}.",
             tensor.path or "0", [*tensor.shape], shapes,
         )  # fmt: skip
         finding = PortFinding(
@@ -158,7 +159,7 @@ class StepParts:
     def _report_batch_count(self, number: int) -> None:
         count = len(self._reference.step.batches)
         sentence = Phrase(
-            "The step of the port has more than {} batches, as many as the original's.", count
+            "The port's step uses more than {} batches, the number in the original's step.", count
         )
         for each in self._log.logged:
             if each.finding.place == "batches":
@@ -197,7 +198,7 @@ class StepParts:
         if not is_judged:
             self.not_tested.append(
                 NotTested(
-                    Phrase("weights before the step"), Phrase("the step is not the first one")
+                    Phrase("weights before the step"), Phrase("this step is not the first step")
                 )
             )
         return given
@@ -215,7 +216,7 @@ class StepParts:
     ) -> PortFinding:
         sentence = Phrase(
             "The weight {} differs by {:.1e} before the step. "
-            "The check goes on with the recorded one.",
+            "The check goes on with the recorded weight.",
             weight.name, distance,
         )  # fmt: skip
         return PortFinding(
@@ -230,7 +231,7 @@ class StepParts:
             sentence = Phrase(
                 "{} of {} weights differ before the step: "
                 "transfer the original's weights to the port. "
-                "The check goes on with the recorded ones.",
+                "The check goes on with the recorded weights.",
                 len(differing), count,
             )  # fmt: skip
             whole = PortFinding("", "weights", Phrase("weights"), farthest, _EQUAL_WEIGHT, sentence)
@@ -253,7 +254,7 @@ class StepParts:
         losses = self._reference.step.losses
         if number >= len(losses):
             self.not_tested.append(
-                NotTested(Phrase("loss"), Phrase("the original has recorded none"))
+                NotTested(Phrase("loss"), Phrase("the original recorded no loss here"))
             )
             return
         expected = float(np.mean(self._reference.array(losses[number])))
@@ -263,8 +264,8 @@ class StepParts:
             self.agreed += 1
             return
         sentence = Phrase(
-            "The loss is {:.6g} instead of {:.6g}: "
-            "the code between the last compared module and the loss.",
+            "The loss is {:.6g} instead of {:.6g}: the cause is the code between the last "
+            "compared module and the loss.",
             found, expected,
         )  # fmt: skip
         finding = PortFinding(
@@ -328,7 +329,9 @@ class StepParts:
             return
         names = listed([str(each.place) for each in findings], _MOST_NAMED)
         first = findings[0]
-        first.sentence = Phrase("The original's step changes {}, the port's does not.", names)
+        first.sentence = Phrase(
+            "The original's step changes {}, but the port's step does not.", names
+        )
         first.consequences.extend(findings[1:])
         self._log.add(LoggedFinding(first, None))
 
@@ -342,7 +345,7 @@ class StepParts:
             self._log.add(LoggedFinding(self._update_finding(findings, others), None))
         elif others:
             what = Phrase("settings of the optimizer")
-            reason = Phrase("they have no effect in this step: {}", "; ".join(others))
+            reason = Phrase("these settings have no effect in this step: {}", "; ".join(others))
             self.not_tested.append(NotTested(what, reason))
 
     def stepped_gradients(self, gradients: Mapping[str, Array]) -> None:
@@ -371,8 +374,9 @@ class StepParts:
         size = _joint_norm(known[name] for name in wrong)
         own = _joint_norm(gradients[name] for name in wrong)
         sentence = Phrase(
-            "The optimizer gets other gradients for {} weights: {}. Their norm is {:.3g}, in the "
-            "original {:.3g}. The code after the backward pass changes them, such as clipping.",
+            "The optimizer gets gradients that differ from the original's for {} weights: "
+            "{}. Their norm is {:.3g}, in the "
+            "original {:.3g}. Code after the backward pass, such as clipping, changes them.",
             len(wrong), listed(wrong, _MOST_NAMED), own, size,
         )  # fmt: skip
         self._stepped = PortFinding(
@@ -419,8 +423,8 @@ class StepParts:
             return None
         relative = distance / rms(change) if rms(change) > 0.0 else np.inf
         sentence = Phrase(
-            "The update of {} differs by {:.1e} of its size (tolerance {:.0e}), "
-            "on the original's gradients.",
+            "With the original's gradients, the update of {} differs by {:.1e} of its size "
+            "(tolerance {:.0e}).",
             weight.name, relative, self._tolerance.update,
         )  # fmt: skip
         return PortFinding(
@@ -445,7 +449,7 @@ class StepParts:
             return findings[0]
         names = listed([str(each.place) for each in findings], _MOST_NAMED)
         sentence: str = Phrase(
-            "The optimizer changes {} weights otherwise on the original's gradients: {}.",
+            "With the original's gradients, the optimizer updates {} weights differently: {}.",
             len(findings),
             names,
         )

@@ -216,7 +216,9 @@ class WeightGradientCheck:
     ) -> None:
         module = name.rpartition(".")[0]
         if kind == "no gradient":
-            sentence = Phrase("No gradient reaches the weight {}, in the original one does.", name)
+            sentence = Phrase(
+                "No gradient reaches the weight {}, but in the original a gradient does.", name
+            )
         else:
             sentence = Phrase(
                 "The gradient of the weight {} differs by {:.1e} (tolerance {:.0e}). "

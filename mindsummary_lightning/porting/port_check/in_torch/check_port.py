@@ -158,8 +158,8 @@ def stopped_by(error: Exception) -> NotTested:
     """Name the checks that an error in the port's step has prevented."""
     text = f"{type(error).__name__}: {error}".splitlines()[0]
     return NotTested(
-        Phrase("what follows the last finding"),
-        Phrase("the step stopped on the original's values: {}", text),
+        Phrase("everything after the last finding"),
+        Phrase("the step raised an error on the original's values: {}", text),
     )
 
 

@@ -185,7 +185,7 @@ class TorchStep:
         """Compare the loss that the step has returned for a batch."""
         loss = mean_loss(outputs)
         if loss is None:
-            self._not_tested.append(NotTested(Phrase("loss"), Phrase("the step returns none")))
+            self._not_tested.append(NotTested(Phrase("loss"), Phrase("the step returns no loss")))
             return
         with unseen():
             self.step.parts.loss(self._losses, float_array(loss), factor)
@@ -216,7 +216,9 @@ class TorchStep:
                 after = [weight for weight in self._weights() if self._is_buffer(weight.name)]
                 self.step.parts.update(self._before, after, (), True)
                 self._not_tested.append(
-                    NotTested(Phrase("update"), Phrase("no optimizer of the port has stepped"))
+                    NotTested(
+                        Phrase("update"), Phrase("no optimizer of the port has updated weights")
+                    )
                 )
         return self.step.finish(self._not_tested)
 
@@ -496,7 +498,7 @@ class TorchStep:
         self._not_tested.append(
             NotTested(
                 Phrase("learning rate"),
-                Phrase("the step is not the first one; the recorded rate is used"),
+                Phrase("this step is not the first step; the recorded rate is used"),
             )
         )
         references = {
