@@ -1,4 +1,4 @@
-"""``StepRecorder``: records steps of a training loop that lacks Lightning."""
+"""``StepRecorder``: records steps of a plain training loop, without Lightning."""
 
 from __future__ import annotations
 

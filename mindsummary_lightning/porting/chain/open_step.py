@@ -86,7 +86,7 @@ class OpenStep:
         self._values.problems.append((OUTPUT_STATISTICS_TAG, error))
 
     def count(self, link: str, name: str = "") -> int:
-        """Count a pair of link and name, and return how often it was counted before.
+        """Count a key (stage and name), and return how often it was counted before.
 
         The result is the number of a module call.
         """
@@ -94,7 +94,7 @@ class OpenStep:
         return self._calls[link, name] - 1
 
     def counted(self, link: str, name: str = "") -> int:
-        """Return how often a pair of link and name was counted."""
+        """Return how often a key (stage and name) was counted."""
         return self._calls[link, name]
 
     def reduced(self, tensor: torch.Tensor) -> Reduced | None:

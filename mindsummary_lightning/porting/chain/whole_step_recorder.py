@@ -164,7 +164,7 @@ class WholeStepRecorder:
         self._calls.append(call)
 
     def enter_unseen(self) -> None:
-        """Note that a module call begins that is not recorded."""
+        """Note the beginning of a module call that is not recorded."""
         if self._writer is not None:
             self._running.append(None)
 

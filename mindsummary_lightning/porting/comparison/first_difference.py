@@ -157,7 +157,7 @@ def _deciding_biases(alignment: Alignment, decides: NDArray[np.bool_]) -> NDArra
 
 
 def _weights_move(alignment: Alignment, decides: NDArray[np.bool_], step: int) -> bool:
-    """Tell whether weights that change during a run were recorded from a step on."""
+    """Tell whether weights were recorded at ``step`` or later, and do change."""
     columns = alignment.tensors.steps >= step
     values = alignment.tensors.values[:, decides]
     if not columns.any() or values.shape[2] < 2:
@@ -226,7 +226,7 @@ def _largest(distances: Floats) -> float:
 
 
 def whole_difference(distances: WholeDistances, tolerance: float) -> FirstDifference | None:
-    """Find the first step whose whole tensors differ by more than rounding.
+    """Find the first step at which tensors recorded whole differ beyond rounding.
 
     Args:
         distances: of the tensors that both runs recorded whole.

@@ -25,7 +25,7 @@ _TINY = 1e-300  # in place of a divisor that is zero
 
 
 class ForwardResult(NamedTuple):
-    """The result of comparing the module calls of a step.
+    """The result of comparing a step's module calls in two runs.
 
     Attributes:
         rows: a row for each call.

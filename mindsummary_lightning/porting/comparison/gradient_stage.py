@@ -73,7 +73,7 @@ def _gradient_rows(step: StepPair, forward: ForwardResult) -> list[PairRow]:
 def _exceeding_gradients(
     step: StepPair, forward: ForwardResult, factor: float
 ) -> tuple[RowPair, ...]:
-    """Return gradients beyond tolerance, the nearest to the loss first.
+    """Return gradients that differ beyond tolerance, nearest to the loss first.
 
     A gradient that only one run has is included if the weight's update differs.
 

@@ -64,7 +64,7 @@ def data_pairs(step: StepPair) -> list[RowIndices]:
 
 
 def compare_weights(step: StepPair) -> StageResult:
-    """Compare the weights and buffers of both runs at the start of the step."""
+    """Compare the weights and buffers with which both runs begin the step."""
     pairs = step.rows_of("weights")
     rows = weight_rows(step, "weights", pairs)
     tensors = step.exceeding(pairs)
@@ -76,7 +76,7 @@ def compare_weights(step: StepPair) -> StageResult:
 
 
 def weight_rows(step: StepPair, stage: Stage, pairs: list[RowIndices]) -> list[PairRow]:
-    """Make the table rows of the weights at the start or at the end of a step.
+    """Make the table rows for the weights at the start or at the end of a step.
 
     Their tolerance is the tolerance of rows.
     """

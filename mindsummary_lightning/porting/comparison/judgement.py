@@ -24,7 +24,7 @@ from mindsummary_lightning.porting.comparison.statistics_comparison import Stati
 
 
 class Judgement(NamedTuple):
-    """A verdict with its reason.
+    """The verdict of a comparison, with its reason.
 
     Attributes:
         verdict: the verdict.

@@ -38,7 +38,7 @@ def _is_same(value_a: Any, value_b: Any) -> bool:
 
 
 def largest_scalar_differences(a: RunData, b: RunData) -> dict[str, float]:
-    """Return the largest relative difference of every common scalar but the loss."""
+    """Return every common scalar's largest relative difference, without the loss."""
     differences = {}
     for tag in a.scalars.keys() & b.scalars.keys() - {LOSS}:
         values = common_series(a, b, LossTags(tag, tag)).values

@@ -59,7 +59,7 @@ def _file(name: str) -> str:
 
 
 class _ComparisonPage:
-    """Writer of the sections of a page in its language."""
+    """Writes the sections of a comparison page in the page's language."""
 
     def __init__(self, comparison: ComparisonData, words: Mapping[str, str]) -> None:
         self._comparison, self._words = comparison, words

@@ -149,7 +149,7 @@ def _lost_mark(steps: NDArray[np.int64], heights: Floats, name: str) -> str:
 
 
 def _cross(right: float, down: float, name: str) -> str:
-    """Draw a cross at a place, as fractions of the width and height of a chart."""
+    """Draw a cross at a place, given as fractions of a chart's width and height."""
     place = f"left:{100 * right:.2f}%;top:{100 * down:.2f}%"
     return f'<span class="lost {name}" style="{place}" aria-hidden="true">\u00d7</span>'
 

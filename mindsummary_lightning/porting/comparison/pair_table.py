@@ -25,7 +25,7 @@ RowRelation: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class PairRow:
-    """A row of the pair table: a tensor of a step.
+    """A row of the pair table: a tensor that either run recorded in the step.
 
     Attributes:
         step: the step.

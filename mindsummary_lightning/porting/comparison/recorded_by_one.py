@@ -70,7 +70,7 @@ def other_shapes(
 
 
 def _other_shape(name: str, *runs: tuple[Mapping[str, Any], Mapping[str, int]]) -> list[OtherShape]:
-    """List the two shapes of a tensor, or its two numbers of elements.
+    """List a tensor's two shapes, or its two numbers of elements.
 
     The list is empty if they are equal.
     """

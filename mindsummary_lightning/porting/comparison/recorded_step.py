@@ -29,7 +29,7 @@ _CANONICAL_KINDS = {
 
 
 class Call(NamedTuple):
-    """A call of a module; ``inputs`` and ``outputs`` are indices of rows of the step."""
+    """A module call; ``inputs`` and ``outputs`` are indices of the step's rows."""
 
     name: str
     kind: str
@@ -173,7 +173,7 @@ class RecordedStep:
 
     @cached_property
     def call_tensors(self) -> NDArray[np.int64]:
-        """The rows of all inputs and outputs of calls."""
+        """The rows that are inputs or outputs of module calls."""
         rows: list[int] = []
         for call in self.calls:
             rows += [*call.inputs, *call.outputs]

@@ -76,7 +76,7 @@ class RunDistances:
 
     @property
     def largest_limits(self) -> LargestLimits:
-        """The largest tolerance of any loss and of any tensor."""
+        """The largest tolerance that applies to a loss, and to a tensor."""
         loss = max(self.tolerance.loss, float(self.loss_limits.max(initial=0.0)))
         tensor = max(self.tolerance.tensor, float(self.tensor_limits.max(initial=0.0)))
         return LargestLimits(loss, tensor)
@@ -106,7 +106,7 @@ def run_distances(alignment: Alignment, tolerance: Tolerance) -> RunDistances:
 def with_repeat(
     found: RunDistances, alignment: Alignment, repeat: Alignment, of_repeat: RunDistances
 ) -> RunDistances:
-    """Raise the tolerances to three times the distances of a repeat of the baseline.
+    """Raise the tolerances to three times the distances of the baseline's repeat.
 
     At each step the largest distance up to the next step counts: rounding of another kernel is in
     other tensors, and a step ahead or behind where it grows fast.

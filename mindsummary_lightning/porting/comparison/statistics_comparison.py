@@ -26,7 +26,7 @@ _FIRST_STEP = 1  # both a collector and a StepRecorder count from it
 
 @dataclass(frozen=True, eq=False)
 class StatisticsComparison:
-    """The result of comparing the output statistics of two runs.
+    """The result of comparing two runs by their output statistics.
 
     Attributes:
         steps: common steps that were compared, up to the first that differs.

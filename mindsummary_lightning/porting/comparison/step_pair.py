@@ -204,7 +204,7 @@ class StepPair:
         tolerance: float,
         relation: RowRelation,
     ) -> PairRow:
-        """Make a row of the pair table from rows of both runs."""
+        """Make a pair table row from a row of each run."""
         row_a, row_b = self.a.row(rows[0]), self.b.row(rows[1])
         shown = np.nan if relation == "skipped" else distance
         return PairRow(self.step, stage, row_a, row_b, shown, tolerance, relation)
@@ -212,7 +212,7 @@ class StepPair:
     def unpaired_rows(
         self, stage: Stage, rows_a: Iterable[int], rows_b: Iterable[int]
     ) -> list[PairRow]:
-        """Make rows of the pair table from rows that only one run has."""
+        """Make pair table rows for rows that only a single run has."""
         rows = []
         for index in rows_a:
             row = self.a.row(index)
@@ -223,7 +223,7 @@ class StepPair:
         return rows
 
     def unpaired_of(self, stage: Stage, link: str, pairs: Iterable[RowIndices]) -> list[PairRow]:
-        """Make rows of the pair table from the unpaired rows of a stage."""
+        """Make pair table rows for the rows of a stage that have no partner."""
         paired_a, paired_b = set(), set()
         for row_a, row_b in pairs:
             paired_a.add(row_a)

@@ -1,4 +1,4 @@
-"""Pair the module calls of a step of two runs by values, weights and nesting."""
+"""Pairs a step's module calls in two runs by values, weights and nesting."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def plain_settings(group: list[Setting]) -> dict[str, float]:
 
 
 def group_members(optimizer: Any) -> list[list[Any]]:
-    """List the parameters of the groups of :func:`group_settings`."""
+    """List the parameters of every group that :func:`group_settings` returns."""
     if _is_experimental(optimizer):
         return [list(group["params"]) for group in optimizer.param_groups]
     groups: dict[tuple[float, float], list[Any]] = {}

@@ -104,7 +104,7 @@ class CallPairs:
             )
 
     def unused(self) -> list[StoredCall]:
-        """Return the calls of the original that no call of the port is paired with."""
+        """Return the original's calls that have no partner in the port."""
         return [call for index, call in enumerate(self._calls) if index not in self.used]
 
     # ---- modules with weights

@@ -49,7 +49,7 @@ class TensorComparison:
 def compared(
     reference: Array, port: Array, tolerance: float, *, may_transpose: bool = True
 ) -> TensorComparison:
-    """Compare a tensor of the original with a tensor of the port.
+    """Compare an original tensor with the port's tensor.
 
     Args:
         reference: array of the original.

@@ -12,7 +12,7 @@ from mindsummary_lightning.values.whole_step import StoredTensor
 
 @dataclass(frozen=True, slots=True)
 class PortTensor:
-    """An input or output tensor of a module of the port.
+    """An input or output tensor of a port's module.
 
     Attributes:
         path: dotted path in a nested input or output; ``""`` for a single tensor.
@@ -123,7 +123,7 @@ class Doubt:
 
 @dataclass(frozen=True, slots=True)
 class PairedOutput:
-    """An output of a port's module call that is paired with a call of the original.
+    """An output of a paired module call.
 
     Attributes:
         port: path of the output in the port.
@@ -140,7 +140,7 @@ class PairedOutput:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairedCall:
-    """A finished module call of the port that is paired with a call of the original.
+    """A finished port call that is paired with a call of the original.
 
     It holds the index of the matched call of the original, and the call's outputs.
     """

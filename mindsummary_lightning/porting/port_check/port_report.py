@@ -57,7 +57,7 @@ class CheckedStep:
 
 
 class PortReport:
-    """The findings of a check of a ported model, in all checked steps.
+    """The findings of checking a ported model, in all checked steps.
 
     Args:
         reference: what the port was checked against.

@@ -119,7 +119,7 @@ class WeightGradientCheck:
                 yield name, expected
 
     def is_called(self, module: str) -> bool:
-        """Tell whether a call of a module of the port was compared."""
+        """Tell whether any call of a port's module was compared."""
         return any(each.frame.module.name == module for each in self._forward.paired)
 
     def _judge_received(self, name: str, expected: Array, received: Array) -> None:

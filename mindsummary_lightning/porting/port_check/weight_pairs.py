@@ -24,7 +24,7 @@ _COUNTERS = "num_batches_tracked"
 
 @dataclass(frozen=True, slots=True)
 class WeightPair:
-    """A weight of the port, and the weights of the original that it corresponds to.
+    """The original's weight, or weights, that correspond to a weight of the port.
 
     Attributes:
         references: names in the original; several, whose rows one weight of the port holds in this
@@ -43,7 +43,7 @@ class WeightPair:
 
 @dataclass(frozen=True, slots=True)
 class WeightPairs:
-    """The paired weights of the port and of the original.
+    """The weight pairs of port and original, and the weights without a partner.
 
     Attributes:
         pairs: by the names in the port.

@@ -692,7 +692,10 @@ def test_a_map_decides_which_weights_of_a_chain_are_one(tmp_path: Path) -> None:
         ({"z": "body.0.weight"}, "the baseline has no tensor 'z'; it has net.dense1.weight"),
         ({"net.dense1.weight": "z"}, "candidate has no"),
         (dict.fromkeys(_CROSSED, "body.0.weight"), "a single partner"),
-        ({"net.dense1.weight": "body.0.running_mean"}, "got 64 in 'net.dense1.weight' and 8 in 'body.0.running_mean'"),
+        (
+            {"net.dense1.weight": "body.0.running_mean"},
+            "got 64 in 'net.dense1.weight' and 8 in 'body.0.running_mean'",
+        ),
     ],
 )
 def test_a_map_that_does_not_fit_is_refused(

@@ -289,7 +289,7 @@ def test_what_grows_slowly_from_rounding_level_is_left_undecided_and_the_way_to_
     assert compare_runs(a, b, tolerance=3e-6).verdict == "different"  # who gives a number, decides
 
     assert (comparison.verdict, comparison.first_difference) == ("undecided", None)
-    assert comparison.next_step.startswith("record the baseline again and pass that run with --same")
+    assert comparison.next_step.startswith("record the baseline again and pass that run")
 
 
 def test_a_directory_without_a_run_is_refused(run: Path, tmp_path: Path) -> None:

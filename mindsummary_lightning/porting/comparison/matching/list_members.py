@@ -1,4 +1,4 @@
-"""Find corresponding members of numbered module lists, such as ``blocks.3.``."""
+"""Finds corresponding members of numbered module lists, such as ``blocks.3.``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ListLayout = tuple[frozenset[tuple[LayerLayout, int]], ...]
 
 
 class ListMembers:
-    """Corresponding members of the module lists of two runs.
+    """Corresponding members of module lists in two runs.
 
     The lists hold the same, and each run has one such list.
     """

@@ -28,7 +28,7 @@ _Layer = list[TensorName]
 
 
 class _FirstTensors(NamedTuple):
-    """The first tensors of a layer in both runs, and the layout of that layer."""
+    """A layer's first tensor in both runs, and the layer's layout."""
 
     layout: LayerLayout
     a: str
@@ -161,7 +161,7 @@ def _of_layouts(layers: Sequence[_Layer], layouts: set[LayerLayout]) -> list[_La
 def _layers_in_gaps(
     tensors: Sequence[TensorName], taken: Collection[str], anchors: Collection[str]
 ) -> dict[int, list[_Layer]]:
-    """Group the unpaired layers by the number of anchors before them."""
+    """Group the unpaired layers by the number of paired tensors before them."""
     counts = accumulate(tensor.name in anchors for tensor in tensors)
     anchors_before = dict(zip(names_of(tensors), counts, strict=True))
     left = (tensor for tensor in tensors if tensor.name not in taken)

@@ -114,7 +114,7 @@ class KeptState:
 
 
 class RandomState:
-    """Saved states of the random generators of torch, NumPy and Python."""
+    """Saved states of the random generators in torch, NumPy and Python."""
 
     def __init__(self) -> None:
         self._torch = torch.get_rng_state()
