@@ -206,7 +206,7 @@ class RecordedStep:
         return bool(are_numbers.all() or is_the_loss)
 
     def divided(self, factor: float) -> RecordedStep:
-        """Return the step as if all its tensors were divided by ``factor``."""
+        """Return a copy of the step with the statistics of tensors divided by ``factor``."""
         values = self.values.copy()
         values[:, [RMS, MEAN, LOW, HIGH, *SAMPLED]] /= factor
         return RecordedStep(self.rows, values)

@@ -100,7 +100,7 @@ class StepPair:
 
     @cached_property
     def effects(self) -> Effects:
-        """Return how far losses differ, and gradients that are more than rounding."""
+        """Return how far losses differ, and how far gradients larger than rounding do."""
         gradients = []
         for rows in self.rows_of("gradients"):
             if not self.is_noise(*rows):

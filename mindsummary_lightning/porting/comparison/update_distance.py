@@ -84,7 +84,7 @@ def _gradient_distances(
 
 
 def _spacing_of_weights(step: StepPair, before: RowIndices, gradients: RowIndices | None) -> float:
-    """Return the gap between neighbouring numbers of a weight's dtype, relative.
+    """Return the relative gap between neighbouring numbers of the weights' dtypes.
 
     Equal weights with equal gradients are rounded alike in half precision, too. Their updates may
     differ only as those of float32.

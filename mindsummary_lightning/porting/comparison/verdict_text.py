@@ -78,7 +78,7 @@ def numbers_text(
     text = Phrase("from step {}", difference.step)
     last = difference.last_equal_step
     if last is None:
-        text = Phrase("from step {}, the first step that both runs recorded", difference.step)
+        text = Phrase("from step {}, the first common step", difference.step)
     elif difference.step - last > 1:
         text = Phrase(
             "from step {} (steps {} to {} were not recorded by both runs)",
@@ -265,8 +265,7 @@ def next_step_text(judgement: Judgement, repeat: RepeatDistance | None) -> str:
     step = difference.step
     if judgement.divergence is not None and judgement.doubt is None:
         return Phrase(
-            "correct this difference first, then compare again: later differences may follow "
-            "from it"
+            "correct this difference, then compare again: later differences may follow from it"
         )
     if judgement.verdict == "different":
         return Phrase(

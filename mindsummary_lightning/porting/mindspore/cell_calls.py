@@ -11,7 +11,7 @@ import mindspore
 
 
 class CellObserver(Protocol):
-    """Base class of observers, which are told about every call of a cell.
+    """Protocol of an observer, which is told about every call of a cell.
 
     Its methods must not raise.
     """

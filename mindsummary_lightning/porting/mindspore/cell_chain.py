@@ -88,7 +88,7 @@ class CellChain:
             self._add(OutputRow("data", path), _reduced(tensor))
 
     def add_weights(self, link: Link) -> None:
-        """Record parameters and running statistics: call it before and after the step."""
+        """Record parameters and running statistics, at the start or end of the step."""
         for name, kind, tensor in parameters(self._network):
             self._add(OutputRow(link, name, kind), _reduced(tensor))
 

@@ -50,4 +50,4 @@ def test_a_difference_at_the_first_recorded_step_decides(tmp_path: Path) -> None
     comparison = compare_runs(a, write_run(tmp_path / "b", _scaled(1e-5, 1e-5)))
 
     assert comparison.verdict == "different"
-    assert comparison.sentence.startswith("from step 1, the first step that both runs recorded, ")
+    assert comparison.sentence.startswith("from step 1, the first common step, ")

@@ -1,4 +1,4 @@
-"""Describes modules before they run, and the state of the random generator."""
+"""Describes modules before their calls; returns the random generator's state."""
 
 from __future__ import annotations
 

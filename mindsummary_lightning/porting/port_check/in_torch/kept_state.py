@@ -31,7 +31,7 @@ class _Tensors:
 
 @dataclass(slots=True)
 class _Attributes:
-    """A module's plain attributes, and the contents of containers among them."""
+    """A module's plain attributes, and copies of the containers among them."""
 
     module: nn.Module
     values: dict[str, Any]

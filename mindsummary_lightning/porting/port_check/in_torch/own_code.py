@@ -28,7 +28,7 @@ _QUESTIONS = frozenset(
 
 
 class OwnCode(TorchFunctionMode):
-    """A torch mode that reports every torch function called while it is active.
+    """Torch function mode: reports every torch function called while it is active.
 
     Args:
         tell: receives an operation.

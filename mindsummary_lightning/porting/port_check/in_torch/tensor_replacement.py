@@ -142,7 +142,7 @@ class ReplacedValue(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
-        """Pass the gradient on; ``None`` if the value has a different size."""
+        """Pass the gradient on to ``own``: zeros if the value has a different shape."""
         gradient = gradients[0]
         if gradient.shape != ctx.own_shape:
             gradient = gradient.new_zeros(ctx.own_shape)

@@ -193,7 +193,7 @@ class TorchStep:
 
     @property
     def has_backward(self) -> bool:
-        """Tell whether any gradient has arrived, and so a backward pass has run."""
+        """Tell whether any gradient has arrived, which means that a backward pass has run."""
         return bool(self._arrivals) or bool(self.step.gradients.agreed)
 
     def finish(self) -> CheckedStep:
