@@ -1,4 +1,4 @@
-"""Tools for porting a model between PyTorch and MindSpore.
+"""Tools that help to port a model between PyTorch and MindSpore.
 
 | part         | what it does                                                             |
 |--------------|--------------------------------------------------------------------------|

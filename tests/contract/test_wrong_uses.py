@@ -120,7 +120,7 @@ get_summary_lineage("empty") | LineageFileNotFoundError | does not contain a lin
 get_summary_lineage("runs/a", keys=["metrics"]) | LineageParamValueError | each key must be one of metric, hyper_parameters,
 compare_runs("runs/a", 5) | TypeError | run_dir must be a path, not 5
 compare_runs("runs/a", "runs/b", tolerance="fp16") | ValueError | must be float32, bfloat16, float16 or a number between
-bool(compare_runs("runs/a", "runs/b")) | TypeError | is neither true nor false: ask .is_same, or .verdict
+bool(compare_runs("runs/a", "runs/b")) | TypeError | cannot be used as a condition. Use .is_same, or .verdict
 SummaryLandscape("nope") | FileNotFoundError | summary_dir must be an existing directory, got
 SummaryLandscape("runs/a").generate(nn.Linear, [], nn.MSELoss()) | TypeError | not the class Linear itself
 SummaryLandscape("runs/a").generate(net, [], nn.MSELoss()) | FileNotFoundError | collect_landscape switched on

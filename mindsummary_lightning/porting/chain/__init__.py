@@ -1,1 +1,1 @@
-"""Records output statistics and whole tensors of training steps in torch."""
+"""Records training steps in PyTorch: their output statistics, or whole tensors."""

@@ -1,4 +1,4 @@
-"""``ChainCollector``: takes output statistics of a step while it runs."""
+"""``ChainCollector``: computes the output statistics of a running training step."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class _Call:
 
 
 class ChainCollector(Watcher):
-    """Collects output statistics of steps in tables.
+    """Collects the output statistics of training steps in tables.
 
     Nothing that it is given is kept, and nothing waits for a device; what fails is noted, not
     raised. Of modules those whose names an expression matches from their start are taken, ``None``:
@@ -72,11 +72,11 @@ class ChainCollector(Watcher):
 
     @property
     def is_open(self) -> bool:
-        """Whether a step has begun and is not done."""
+        """Whether a step has begun and is not finished."""
         return self._step is not None
 
     def begin(self, network: nn.Module, step: int = 0) -> None:
-        """Record the weights and running statistics at the start of a step."""
+        """Start to record a step, with its weights and running statistics."""
         if self._step is None:
             self._step, self._running = (
                 OpenStep(ModuleNames(network, lambda *_: ""), self._number_of),
@@ -133,14 +133,14 @@ class ChainCollector(Watcher):
                         self._whole.add_loss(loss)
 
     def scale_gradients(self, scale: float) -> None:
-        """Note by which factor the loss is scaled in the step's backward pass."""
+        """Store the factor by which the loss is scaled in the step's backward pass."""
         if self._whole is not None:
             self._whole.loss_scale = scale
 
     def add_gradients(
         self, optimizer: Optimizer, first_group: int, scale: torch.Tensor | None
     ) -> None:
-        """Record gradients and settings before an optimizer steps.
+        """Record an optimizer's gradients and settings before it updates the weights.
 
         The recorded gradients are multiplied by ``scale``.
 
@@ -160,7 +160,7 @@ class ChainCollector(Watcher):
                     step.add(OutputRow("settings", name, call=call, port=port, path=path), value)
 
     def add_clipped(self, optimizer: Optimizer, scale: torch.Tensor | None) -> None:
-        """Record the gradients of an optimizer again, after clipping."""
+        """Record an optimizer's gradients a second time, after clipping."""
         if (step := self._step) is not None:
             self._add_gradients(step, "clipped", optimizer, scale)
             if self._whole is not None:
@@ -187,7 +187,7 @@ class ChainCollector(Watcher):
                     )
 
     def move_into(self, values: StepValues) -> None:
-        """Add a step's recorded values and the weights after it to a table."""
+        """Finish the step: add its recorded rows and final weights to ``values``."""
         if (step := self._step) is not None:
             self._add_weights(step, "update")
             # of what no optimizer holds, which so is told from what is frozen
@@ -202,7 +202,7 @@ class ChainCollector(Watcher):
             step.move_into(values)
 
     def finish(self, pairs: Sequence[tuple[str, Any]]) -> list[tuple[str, SummaryValue]]:
-        """Return the values of a step, with its recorded rows merged into one table."""
+        """Return a step's values, with all its recorded rows merged into a single table."""
         parts: list[ChainPart] = []
         others: list[tuple[str, SummaryValue]] = []
         for tag, value in pairs:
@@ -295,7 +295,7 @@ class ChainCollector(Watcher):
                 step.add(_at(call.row, "output", path), tensor)
 
     def fail(self, error: Exception) -> None:
-        """Note that module calls are missing in this step."""
+        """Note an error that kept module calls of this step from being recorded."""
         if self._step is not None:
             self._step.note(error)
 
@@ -305,7 +305,7 @@ def _at(row: OutputRow, port: str, path: str) -> OutputRow:
 
 
 def _tensors(value: Any) -> Iterable[tuple[str, torch.Tensor]]:
-    """Yield every tensor of a batch, input or output with its dotted path."""
+    """Yield all tensors in a batch, input or output, with their dotted paths."""
     return [("", value)] if isinstance(value, torch.Tensor) else named_tensors(value)
 
 
@@ -321,7 +321,7 @@ def _arguments(args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[tuple[str
 def _settings(
     optimizer: Optimizer, group: Mapping[str, Any]
 ) -> Iterator[tuple[str, str, torch.Tensor]]:
-    """Yield name, path and number of every setting of an optimizer's group."""
+    """Yield every setting of a parameter group: its name, its path and its value."""
     for name, setting in group.items():
         if name in optimizer.defaults and name not in _HOW:
             for path, value in leaves({name: setting}, batch_items):

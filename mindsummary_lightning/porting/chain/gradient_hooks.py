@@ -11,7 +11,7 @@ import torch
 
 
 def has_gradient_hooks(tensor: torch.Tensor) -> bool:
-    """Tell whether a hook on a leaf tensor may change the tensor's gradient."""
+    """Tell whether a leaf tensor has a hook that may change its gradient."""
     after = getattr(tensor, "_post_accumulate_grad_hooks", None)
     return bool(tensor._backward_hooks) or bool(after)
 

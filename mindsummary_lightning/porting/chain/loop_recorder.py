@@ -1,4 +1,4 @@
-"""``StepRecorder``: records steps of a loop without Lightning."""
+"""``StepRecorder``: records steps of a plain training loop, without Lightning."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from mindsummary_lightning.values.step_chain import OutputRow
 
 
 class StepRecorder:
-    """Record output statistics or whole tensors of a training loop.
+    """Records the output statistics or the whole tensors of a training loop.
 
     The rows are those of ``SummaryCollector(collect_output_statistics=True)``;
     ``mindsummary_lightning.mindspore`` has the same for MindSpore. Gradients are those that the
@@ -102,7 +102,7 @@ class StepRecorder:
     def step(
         self, network: nn.Module, optimizer: Optimizer | Sequence[Optimizer], batch: Any = ()
     ) -> Iterator[Callable[[Any], None]]:
-        """Return a context in which a single step runs.
+        """Return a context in which you run a single training step, to record it.
 
         Args:
             network: what is trained.

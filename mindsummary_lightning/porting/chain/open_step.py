@@ -1,4 +1,4 @@
-"""``OpenStep``: the rows recorded so far in the running step."""
+"""``OpenStep``: the tensor statistics recorded so far in the running step."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from mindsummary_lightning.values.step_chain import OUTPUT_STATISTICS_TAG, Outpu
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChainPart:
-    """Recorded rows of a step whose tensors are on one device.
+    """The recorded rows of a step for all tensors on the same device.
 
     Their numbers, and values of shape ``(n, c)``.
     """
@@ -36,7 +36,7 @@ class ChainPart:
 
 @dataclass(frozen=True, slots=True)
 class Reduced:
-    """Statistics of a tensor, its size, counted elements, dtype and shape."""
+    """A tensor's statistics, number of elements, counted elements, dtype and shape."""
 
     vector: torch.Tensor
     elements: int
@@ -71,7 +71,7 @@ class OpenStep:
 
     @contextmanager
     def taking(self, what: str) -> Iterator[None]:
-        """Return a context in which recording is hidden from the user's code.
+        """Return a context that hides the recording in it from the user's code.
 
         Errors are noted, not raised.
         """
@@ -82,11 +82,11 @@ class OpenStep:
             self._values.problems.append((f"{OUTPUT_STATISTICS_TAG} of {what}", error))
 
     def note(self, error: Exception) -> None:
-        """Note that a part of the step is missing."""
+        """Note an error that left a part of the step unrecorded."""
         self._values.problems.append((OUTPUT_STATISTICS_TAG, error))
 
     def count(self, link: str, name: str = "") -> int:
-        """Return how often this key was counted before, and count it once more.
+        """Count a key (stage and name), and return how often it was counted before.
 
         The result is the number of a module call.
         """
@@ -94,11 +94,11 @@ class OpenStep:
         return self._calls[link, name] - 1
 
     def counted(self, link: str, name: str = "") -> int:
-        """Return how often a key was counted."""
+        """Return how often a key (stage and name) was counted."""
         return self._calls[link, name]
 
     def reduced(self, tensor: torch.Tensor) -> Reduced | None:
-        """Compute the statistics of a tensor now; ``None`` if it has no row."""
+        """Compute a tensor's statistics now; ``None`` for a tensor that is not recorded."""
         plain = plain_tensor(tensor)
         if plain is None:
             return None
@@ -112,7 +112,7 @@ class OpenStep:
         )
 
     def add(self, row: OutputRow, tensor: torch.Tensor | Reduced) -> None:
-        """Record a tensor as the next row, if it has a row."""
+        """Record a tensor as the next row, unless it is a tensor without statistics."""
         reduced = tensor if isinstance(tensor, Reduced) else self.reduced(tensor)
         if reduced is not None:
             number = self._number_of(replace(row, dtype=reduced.dtype, shape=reduced.shape))

@@ -14,7 +14,7 @@ _NO_DTYPE = (torch.float8_e4m3fn, torch.float8_e5m2)
 
 
 def dtype_name(tensor: torch.Tensor) -> str:
-    """Name a dtype as NumPy does.
+    """Return NumPy's name for the dtype of a tensor.
 
     bfloat16 keeps its name; eight-bit floats are stored as float32.
     """
@@ -24,7 +24,7 @@ def dtype_name(tensor: torch.Tensor) -> str:
 
 
 def stored_array(tensor: torch.Tensor) -> NDArray[Any]:
-    """Convert a dense tensor to the array that a file holds.
+    """Convert a dense tensor to the NumPy array that is stored in the file.
 
     bfloat16 becomes uint16. The array may share the tensor's memory.
     """
@@ -35,7 +35,7 @@ def stored_array(tensor: torch.Tensor) -> NDArray[Any]:
 
 
 def float_array(tensor: torch.Tensor) -> NDArray[Any]:
-    """Convert a dense tensor to an array, bfloat16 to float32.
+    """Convert a dense tensor to a NumPy array; bfloat16 becomes float32.
 
     The array may share the tensor's memory.
     """

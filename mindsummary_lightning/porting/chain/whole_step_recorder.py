@@ -1,4 +1,4 @@
-"""``WholeStepRecorder``: writes every tensor of a step while it runs."""
+"""``WholeStepRecorder``: writes every tensor of a training step as the step runs."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _PRECISIONS = ("bfloat16", "float16", "float32", "float64")  # the coarsest firs
 
 @dataclass(slots=True, eq=False)
 class _OpenCall:
-    """A module call, while it runs and afterwards."""
+    """A module call that is running or has finished."""
 
     module: str
     kind: str
@@ -75,7 +75,7 @@ class _Written:
 
 
 class WholeStepRecorder:
-    """Writes all tensors of consecutive steps.
+    """Writes all tensors of training steps, one step after another.
 
     Errors are raised; the caller notes them.
 
@@ -102,7 +102,7 @@ class WholeStepRecorder:
         return self._writer is not None
 
     def begin(self, names: ModuleNames, step: int) -> None:
-        """Begin a step: write its weights."""
+        """Begin to record a step, and write its weights."""
         if not self._is_wanted(step):
             return
         self._writer = WholeStepWriter(self._directory, self._max_bytes)
@@ -151,7 +151,7 @@ class WholeStepRecorder:
     def enter(
         self, module: str, kind: str, line: str, tensors: Sequence[tuple[str, torch.Tensor]]
     ) -> None:
-        """Note a module call, and write its input tensors."""
+        """Note that a module call begins, and write its input tensors."""
         if self._writer is None:
             return
         parent = next((index for index in reversed(self._running) if index is not None), -1)
@@ -164,7 +164,7 @@ class WholeStepRecorder:
         self._calls.append(call)
 
     def enter_unseen(self) -> None:
-        """Note the call of a module that is not recorded."""
+        """Note the beginning of a module call that is not recorded."""
         if self._writer is not None:
             self._running.append(None)
 
@@ -205,7 +205,7 @@ class WholeStepRecorder:
     # ---- the update
 
     def add_optimizer(self, optimizer: Optimizer, scale: torch.Tensor | None) -> None:
-        """Write the state, the settings and the gradients of an optimizer before its step."""
+        """Write an optimizer's state, settings and gradients before it updates weights."""
         if self._writer is None:
             return
         if scale is not None:
@@ -328,7 +328,7 @@ class WholeStepRecorder:
         return None if torch.nn.parameter.is_lazy(tensor) else self._store(tensor)
 
     def _store(self, tensor: torch.Tensor, path: str = "") -> StoredTensor | None:
-        """Write a tensor and return its row.
+        """Write a tensor to the file, and return its entry for the file's index.
 
         ``None`` if it has no elements in memory, or only some of them here.
         """
@@ -343,7 +343,7 @@ class WholeStepRecorder:
 
 
 def precision_of(dtypes: set[str], device: str) -> str:
-    """Return the coarsest precision of the tensors on a device."""
+    """Return the coarsest precision with which a device computes these dtypes."""
     found = next((name for name in _PRECISIONS if name in dtypes), "float32")
     may_round = device == "cuda" and (
         torch.backends.cuda.matmul.allow_tf32 or torch.backends.cudnn.allow_tf32
@@ -352,7 +352,7 @@ def precision_of(dtypes: set[str], device: str) -> str:
 
 
 def plain_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings that are numbers, bools or texts.
+    """Return only the settings that are numbers, bools or strings.
 
     Members of a tuple are named by their number: ``betas.0``.
     """

@@ -1,4 +1,4 @@
-"""Compare two recorded runs: tell whether they are the same training.
+"""Compares two recorded runs, and decides whether they trained alike.
 
 If they are not, the result names the first step and the place at which they diverge.
 """

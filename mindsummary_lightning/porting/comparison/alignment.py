@@ -40,7 +40,7 @@ _WITNESSES = 2  # first losses that must agree before the steps of a run are mov
 
 
 class TensorSeries(NamedTuple):
-    """Tensors of both runs at the steps at which both recorded any of them.
+    """Statistics of the matched tensors at the steps that both runs recorded.
 
     Attributes:
         steps: int64, shape ``(s,)``.
@@ -79,19 +79,19 @@ class Alignment:
         return np.array([not pair.a.endswith(GRADIENT) for pair in self.names.pairs], np.bool_)
 
     def column(self, step: int) -> int | None:
-        """Return the index of a step among the steps of the tensors, or ``None``."""
+        """Find a step's index in the tensors' steps; ``None`` if it was not recorded."""
         steps = self.tensors.steps
         index = int(np.searchsorted(steps, step))
         return index if index < steps.size and steps[index] == step else None
 
     def loss_at(self, step: int, distances: Floats) -> float | None:
-        """Return the distance between the losses at a step, or ``None``."""
+        """Return the distance between the two losses at a step; ``None`` without losses."""
         found = distances[self.losses.steps == step]
         return float(found[0]) if found.size else None
 
 
 class CountedAlike(NamedTuple):
-    """The candidate with its steps counted like the baseline's.
+    """The candidate run, with step numbers shifted to match the baseline's.
 
     ``offset`` is the number of steps by which the candidate's losses were moved.
     """
@@ -101,7 +101,7 @@ class CountedAlike(NamedTuple):
 
 
 def align_step_offset(a: RunData, b: RunData) -> CountedAlike:
-    """Move the candidate's steps by 1 if only then its first losses agree.
+    """Shift the candidate's step numbers by 1 if the first losses agree only then.
 
     Some programs count steps from zero, others from one. Tensors are moved with the loss only if
     they begin one step apart, too.
@@ -124,7 +124,7 @@ def _first_step(run: RunData) -> int:
 
 
 def _moved(run: RunData, tag: str, offset: int, *, moves_tensors: bool) -> RunData:
-    """Return a run whose loss steps are moved by ``offset``.
+    """Return a run with the step numbers of its loss shifted by ``offset``.
 
     With ``moves_tensors`` the steps of its tensors are moved, too.
     """
@@ -172,7 +172,7 @@ def _comparable_loss(a: RunData, b: RunData, *, has_tensors: bool) -> LossTags |
 
 
 def have_other_world_sizes(a: RunData, b: RunData) -> bool:
-    """Tell whether the runs state different numbers of processes.
+    """Tell whether the runs recorded different numbers of processes.
 
     Their losses cannot be compared then: a run records the loss of one process only.
     """
@@ -203,7 +203,7 @@ def _with_statistics(
     statistics_a: Mapping[str, HistogramStatistics],
     statistics_b: Mapping[str, HistogramStatistics],
 ) -> NameMatch:
-    """Add parameters that both runs have statistics of, by equal names and sizes.
+    """Match further parameters that both runs recorded, by equal names and sizes.
 
     Parameters that only one run recorded are left out.
     """
@@ -221,7 +221,7 @@ def _without_statistics(names: tuple[str, ...], paired: set[str]) -> tuple[str, 
 
 
 def side_by_side(pairs: list[tuple[HistogramStatistics, HistogramStatistics]]) -> TensorSeries:
-    """Return the numbers of paired tensors at their common steps."""
+    """Collect the statistics of paired tensors at the steps that both runs recorded."""
     common = [np.intersect1d(a.steps, b.steps, assume_unique=True) for a, b in pairs]
     steps = np.unique(np.concatenate(common)) if common else np.empty(0, np.int64)
     values = np.full((2, len(pairs), steps.size, 3), np.nan)

@@ -1,4 +1,4 @@
-"""Finds where in the code two module calls diverge.
+"""Finds the place in the code at which two paired module calls diverge.
 
 The place is inside these calls, in unpaired calls that made their tensors, or around them.
 """
@@ -24,7 +24,7 @@ class _Place(NamedTuple):
 def locate(
     step: StepPair, call_a: int, call_b: int, rows: RowIndices, *, is_at_input: bool
 ) -> DivergenceLocation:
-    """Find the innermost code in both runs that must contain the difference.
+    """Find, in both runs, the innermost code in which the difference must arise.
 
     Args:
         step: the step.
@@ -54,7 +54,7 @@ def locate(
 def _producers(
     step: StepPair, call_a: int, call_b: int, rows: RowIndices, *, is_at_input: bool
 ) -> tuple[int, int]:
-    """Return unpaired calls that made the rows.
+    """Return, for both runs, the unpaired call that computed the differing tensor.
 
     For inputs these calls come before the diverging calls, for outputs they are inside them.
     """
@@ -78,7 +78,7 @@ def _place(step: RecordedStep, call: int | None) -> _Place:
 
 
 def _calls_around(step: StepPair, call_a: int, call_b: int) -> tuple[int | None, int | None]:
-    """Return the innermost paired calls around whose inputs agree.
+    """Return the innermost enclosing pair of calls that get equal inputs.
 
     ``None`` for the training step.
     """

@@ -1,4 +1,4 @@
-"""Draw the module calls of a step as an HTML tree that can be folded.
+"""Draws the module calls of a step as an HTML tree that can be folded.
 
 A call contains the calls that were made inside it.
 """
@@ -19,7 +19,7 @@ from mindsummary_lightning.values.text import Phrase
 
 
 def call_tree(step: StepComparison, divergence: Divergence | None, say: Callable[..., str]) -> str:
-    """Draw the calls of the baseline as a tree, opened at the diverging call.
+    """Draw the baseline's module calls as a tree, unfolded at the diverging call.
 
     Calls that only the candidate has are not drawn. The table of stages counts them.
     """
@@ -46,7 +46,7 @@ def call_tree(step: StepComparison, divergence: Divergence | None, say: Callable
 
 
 def _folded(label: str, inner: str, *, is_open: bool) -> str:
-    """Draw a call; a call that contains calls can be unfolded."""
+    """Draw a module call; a call with inner calls can be unfolded."""
     if not inner:
         return f"<div>{label}</div>"
     opened = " open" if is_open else ""
@@ -54,7 +54,7 @@ def _folded(label: str, inner: str, *, is_open: bool) -> str:
 
 
 def output_distances(step: StepComparison) -> Floats:
-    """Return the output distance of every paired call, in order.
+    """Return the distance between the outputs of every call pair, in call order.
 
     A difference without an effect on loss and gradients is NaN.
     """

@@ -1,4 +1,4 @@
-"""``compare_runs``.
+"""``compare_runs``: compares two recorded runs, and returns the result.
 
 Are two recorded runs equal within the tolerance, and if not, from which step on?
 """
@@ -46,7 +46,7 @@ _SAME_FIRST_LOSS = TOLERANCES["bfloat16"].loss  # of a baseline and its repeat, 
 
 
 class _Measured(NamedTuple):
-    """Two runs side by side with their distances."""
+    """Two aligned runs, and the distances measured between them."""
 
     alignment: Alignment
     distances: RunDistances
@@ -149,7 +149,7 @@ def _measure(
     if os.path.samefile(repeat.run_dir, candidate) or first_loss > _SAME_FIRST_LOSS:
         raise ValueError(
             f"same must be a repeat of the baseline, got {repeat.run_dir}: it is the candidate, "
-            "or its first loss is another. Run the baseline's program again"
+            "or its first loss differs from the baseline's. Run the baseline's program again"
         )
     raised = with_repeat(distances, alignment, alignment_of_repeat, of_repeat)
     return _Measured(alignment, raised)
@@ -160,7 +160,7 @@ def _pairs(alignment: Alignment, rule: str) -> tuple[tuple[str, str], ...]:
 
 
 def _tolerance(asked: object, a: RunData, b: RunData) -> Tolerance:
-    """Return the tolerance: as requested, or by the precision of the runs.
+    """Return the requested tolerance, or else a tolerance for the runs' precision.
 
     The run with the lower precision decides.
     """

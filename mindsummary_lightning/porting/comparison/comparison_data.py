@@ -28,14 +28,14 @@ class Compared(NamedTuple):
 
 
 class OnlyIn(NamedTuple):
-    """Number of steps and names of tensors that a single run recorded."""
+    """The steps (their number) and tensors (their names) that a single run recorded."""
 
     steps: int
     tensors: tuple[str, ...]
 
 
 class OtherShape(NamedTuple):
-    """A tensor that has one name in both runs, and two shapes.
+    """A tensor with the same name in both runs, but with different shapes.
 
     Attributes:
         name: its name.
@@ -50,7 +50,7 @@ class OtherShape(NamedTuple):
 
 
 class Largest(NamedTuple):
-    """Largest distance of losses and of tensors; ``None`` if they have no common step."""
+    """The largest loss distance and tensor distance; ``None`` without a common step."""
 
     loss: float | None
     tensor: float | None
@@ -121,11 +121,11 @@ class ComparisonData:
 
     @property
     def shown_difference(self) -> FirstDifference | None:
-        """The first step beyond tolerance, decisive or not."""
+        """The first step with a difference beyond tolerance, decisive or not."""
         return self.first_difference or self.undecided_difference
 
     def __bool__(self) -> bool:
         raise TypeError(
-            "a Comparison is neither true nor false: ask .is_same, or .verdict, "
-            "which has four answers"
+            "a Comparison cannot be used as a condition. Use .is_same, or .verdict, which "
+            "has four values"
         )

@@ -81,7 +81,7 @@ def _difference(difference: FirstDifference | None) -> dict[str, Any] | None:
 
 
 def _statistics(statistics: StatisticsComparison | None) -> dict[str, Any] | None:
-    """Return the comparison of the output statistics as JSON values.
+    """Convert the result for the output statistics to JSON values.
 
     They hold the compared steps, and of the shown step every stage and every row beyond tolerance.
     """

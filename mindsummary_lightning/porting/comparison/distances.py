@@ -1,4 +1,4 @@
-"""Measure distances between two recordings of a loss, or of a tensor's histogram."""
+"""Measures how far losses, or tensor histograms, differ between two runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Floats = NDArray[np.float64]
 
 
 def loss_distances(a: Floats, b: Floats) -> Floats:
-    """Return the relative differences of two losses of the same steps.
+    """Return the relative differences between two runs' losses at the same steps.
 
     Args:
         a: losses of the baseline, shape ``(steps,)``.
@@ -31,7 +31,7 @@ def loss_distances(a: Floats, b: Floats) -> Floats:
 
 
 def tensor_distances(a: Floats, b: Floats) -> Floats:
-    """Return the distances of tensors by minimum, maximum and mean.
+    """Return the distances between tensors, measured by minimum, maximum and mean.
 
     Args:
         a: tensors of the baseline, float64, shape ``(tensors, steps, 3)``; NaN where a tensor was
@@ -51,7 +51,7 @@ def tensor_distances(a: Floats, b: Floats) -> Floats:
 
 
 def _typical_first(scale: Floats) -> float:
-    """Return the upper quartile of the first scales of all tensors.
+    """Return the upper quartile, over all tensors, of a tensor's first known scale.
 
     Later scales may grow beyond any bound.
     """
@@ -72,7 +72,7 @@ def _largest_magnitude(numbers: Floats) -> Floats:
 
 
 def largest(distances: Floats) -> float | None:
-    """Return the largest known distance, or ``None``."""
+    """Return the largest distance that is not NaN; ``None`` if all are NaN."""
     known = distances[~np.isnan(distances)]
     return float(known.max()) if known.size else None
 

@@ -1,4 +1,4 @@
-"""Describe a divergence: the first stage of a step at which two runs differ.
+"""``Divergence``: the first stage of a step at which two runs differ.
 
 ``Divergence`` also holds the location in the code.
 """
@@ -12,7 +12,7 @@ from mindsummary_lightning.values.step_chain import OutputRow
 
 
 class RowPair(NamedTuple):
-    """A row of both runs and its distance.
+    """A row that both runs recorded, and the distance between its two recordings.
 
     For a gradient that only one run has, the row of the weight takes its place.
     """
@@ -59,7 +59,7 @@ class SettingDifference(NamedTuple):
 
 
 class Divergence(NamedTuple):
-    """The first stage at which a step diverges.
+    """The first stage of a step, such as the forward pass, at which two runs differ.
 
     Attributes:
         step: the step.

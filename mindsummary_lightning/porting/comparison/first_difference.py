@@ -32,8 +32,9 @@ from mindsummary_lightning.porting.comparison.tolerance_table import (
 Doubt: TypeAlias = Literal["growth", "biases", "losses", "later step", "different start"]
 """Why a difference does not decide.
 
-``growth``: smaller differences came before, and rounding can grow so far. ``biases``: only biases
-differ, and a bias without effect on the loss moves by rounding. ``losses``: no weight differs.
+``growth``: smaller differences came before, and rounding errors can grow to this size.
+``biases``: only biases differ, and a bias without effect on the loss moves by rounding.
+``losses``: no weight differs.
 ``later step``: output statistics agree at the judged step and exceed their tolerance later.
 ``different start``: the first step with output statistics begins with different weights.
 """
@@ -41,7 +42,7 @@ differ, and a bias without effect on the loss moves by rounding. ``losses``: no 
 
 @dataclass(frozen=True, slots=True)
 class TensorDistance:
-    """A tensor of both runs, and its distance.
+    """A tensor in both runs, and the distance between its two recordings.
 
     Attributes:
         baseline: its name in the baseline.
@@ -82,7 +83,7 @@ class FirstDifference:
 
 
 class NumbersResult(NamedTuple):
-    """The result of comparing losses and tensors.
+    """The result of comparing two runs by losses and tensor histograms.
 
     Attributes:
         difference: the first step beyond tolerance, or ``None``.
@@ -156,7 +157,7 @@ def _deciding_biases(alignment: Alignment, decides: NDArray[np.bool_]) -> NDArra
 
 
 def _weights_move(alignment: Alignment, decides: NDArray[np.bool_], step: int) -> bool:
-    """Tell whether weights that change were recorded at a step or later."""
+    """Tell whether weights were recorded at ``step`` or later, and do change."""
     columns = alignment.tensors.steps >= step
     values = alignment.tensors.values[:, decides]
     if not columns.any() or values.shape[2] < 2:
@@ -197,7 +198,7 @@ def _can_be_rounding(
     distances: RunDistances,
     decides: NDArray[np.bool_],
 ) -> bool:
-    """Tell whether differences before a step can have grown to it by rounding.
+    """Tell whether a difference can have grown by rounding from earlier differences.
 
     A repeat that differs from the baseline decides without it.
     """
@@ -225,7 +226,7 @@ def _largest(distances: Floats) -> float:
 
 
 def whole_difference(distances: WholeDistances, tolerance: float) -> FirstDifference | None:
-    """Find the first step whose whole tensors differ by more than rounding.
+    """Find the first step at which tensors recorded whole differ beyond rounding.
 
     Args:
         distances: of the tensors that both runs recorded whole.

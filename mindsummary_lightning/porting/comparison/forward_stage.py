@@ -1,4 +1,4 @@
-"""Compare the forward pass of a step, from module call to module call.
+"""Compares the forward passes of a step in two runs, module call by module call.
 
 The first call that differs by more than its inputs explain is the divergence.
 """
@@ -25,7 +25,7 @@ _TINY = 1e-300  # in place of a divisor that is zero
 
 
 class ForwardResult(NamedTuple):
-    """The result of comparing the module calls of a step.
+    """The result of comparing a step's module calls in two runs.
 
     Attributes:
         rows: a row for each call.
@@ -84,7 +84,7 @@ def _is_loss_function(step: StepPair, call_a: int, call_b: int, outputs: RowIndi
 
 
 def _judge_output(step: StepPair, outputs: RowIndices, tolerance: float) -> _Judged:
-    """Compare the outputs of a call.
+    """Judge whether the outputs of two paired calls differ beyond a tolerance.
 
     A difference without effect on loss and gradients is skipped.
     """
@@ -101,7 +101,7 @@ def _judge_output(step: StepPair, outputs: RowIndices, tolerance: float) -> _Jud
 def _output_tolerance(
     step: StepPair, call_a: int, call_b: int, drift: float, weight_drift: dict[str, float]
 ) -> float:
-    """Return how far the outputs of two paired calls may differ.
+    """Return the distance up to which the outputs of two paired calls agree.
 
     The tolerance follows from the differences of their inputs and weights.
     """
@@ -118,7 +118,7 @@ def _output_tolerance(
 
 
 def weight_drift_by_module(step: StepPair) -> dict[str, float]:
-    """Return by how much the own weights of every compared module differ.
+    """Return by how much each compared module's weights differ between the runs.
 
     Running statistics are left out: they follow biases that may move freely, so they excuse no
     output.
@@ -184,7 +184,7 @@ def _divergence(
 
 
 def moved_without_gradient(step: StepPair, module: str) -> tuple[RowPair, ...]:
-    """Return weights of a module that differ after the step without any gradient."""
+    """Return a module's weights that have no gradient, yet differ after the step."""
     gradients = step.gradients
     if not gradients.a or not gradients.b:
         return ()
@@ -198,7 +198,7 @@ def moved_without_gradient(step: StepPair, module: str) -> tuple[RowPair, ...]:
 
 
 def _unpaired_calls(step: StepPair) -> list[PairRow]:
-    """Make a table row for every call that is not paired.
+    """Make a table row for every module call that has no partner in the second run.
 
     Such a call is shown and decides nothing.
     """

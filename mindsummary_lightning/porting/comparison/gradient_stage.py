@@ -1,4 +1,4 @@
-"""Compares the gradients of a step, from the loss backwards."""
+"""Compares the gradients of a step in two runs, from the loss backwards."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _TINY = 1e-300  # in place of a divisor that is zero
 
 
 def compare_gradients(step: StepPair, forward: ForwardResult) -> StageResult:
-    """Compare the gradients of a step.
+    """Compare the gradients that both runs recorded in a step.
 
     If a single factor explains all differences, the cause is a clipped norm or a scale.
     """
@@ -45,7 +45,7 @@ def compare_gradients(step: StepPair, forward: ForwardResult) -> StageResult:
 
 
 def gradient_tolerance(step: StepPair, forward: ForwardResult, rows: RowIndices) -> float:
-    """Return how far two gradients may differ.
+    """Return the distance up to which two gradients agree.
 
     Where activations differ by a fraction of their size, about the square root of it are on the
     other side of zero, and their gradients are left out in one run.
@@ -73,7 +73,7 @@ def _gradient_rows(step: StepPair, forward: ForwardResult) -> list[PairRow]:
 def _exceeding_gradients(
     step: StepPair, forward: ForwardResult, factor: float
 ) -> tuple[RowPair, ...]:
-    """Return gradients beyond tolerance, the nearest to the loss first.
+    """Return gradients that differ beyond tolerance, nearest to the loss first.
 
     A gradient that only one run has is included if the weight's update differs.
 
@@ -113,7 +113,7 @@ def _gradient_of_one_run(
 def _gradient_of_both(
     step: StepPair, forward: ForwardResult, candidate: RecordedStep, rows: RowIndices
 ) -> RowPair | None:
-    """Return the gradients of a weight if they exceed their tolerance.
+    """Return a weight's gradients in both runs if they differ beyond tolerance.
 
     ``None`` for gradients from ``forward.end`` on: an update of the same step came before them.
     ``None``, too, if the gradient is zero but for rounding.
@@ -128,7 +128,7 @@ def _gradient_of_both(
 def _unexplained_by_one_factor(
     step: StepPair, forward: ForwardResult, tensors: tuple[RowPair, ...]
 ) -> tuple[RowPair, ...]:
-    """Return the fewest gradients that exceed the tolerance after scaling all.
+    """Return the gradients that still differ once a common factor is divided out.
 
     The candidate's gradients are divided by one factor: the typical factor, or the factor of the
     exceeding gradient nearest to the loss. It explains the differences only if no gradient beyond
@@ -164,6 +164,6 @@ def _norm_difference(step: StepPair) -> SettingDifference:
 
 
 def gradient_norm(step: RecordedStep, gradients: dict[str, int]) -> float:
-    """Return the norm of all gradients together."""
+    """Return the norm of all gradients, taken as a single vector."""
     values = step.values[[*gradients.values()]]
     return float(np.sqrt(np.nansum(values[:, RMS] ** 2 * values[:, ELEMENTS])))

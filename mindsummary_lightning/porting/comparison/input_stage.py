@@ -1,4 +1,4 @@
-"""Compares the tensors of the batch and the weights at the start of a step."""
+"""Compares the batches of two runs in a step, and their weights at its start."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from mindsummary_lightning.porting.comparison.step_pairing import RowIndices, Si
 
 
 class StageResult(NamedTuple):
-    """The rows of a stage, and its divergence, if any."""
+    """The compared rows of a stage, and the divergence in this stage, if any."""
 
     rows: list[PairRow]
     divergence: Divergence | None
 
 
 def compare_data(step: StepPair) -> StageResult:
-    """Compare the tensors of the batch."""
+    """Compare the batches of both runs, tensor by tensor."""
     pairs = data_pairs(step)
     rows = [_data_row(step, pair) for pair in pairs]
     rows += step.unpaired_of("data", "data", pairs)
@@ -41,7 +41,7 @@ def _data_row(step: StepPair, rows: RowIndices) -> PairRow:
 
 
 def data_pairs(step: StepPair) -> list[RowIndices]:
-    """Pair the tensors of the batch.
+    """Pair the tensors in the batches of both runs.
 
     Tensors are paired by name if names are given and decisive, else by similarity.
     """
@@ -64,7 +64,7 @@ def data_pairs(step: StepPair) -> list[RowIndices]:
 
 
 def compare_weights(step: StepPair) -> StageResult:
-    """Compare the weights and buffers with which the step begins."""
+    """Compare the weights and buffers with which both runs begin the step."""
     pairs = step.rows_of("weights")
     rows = weight_rows(step, "weights", pairs)
     tensors = step.exceeding(pairs)
@@ -76,7 +76,7 @@ def compare_weights(step: StepPair) -> StageResult:
 
 
 def weight_rows(step: StepPair, stage: Stage, pairs: list[RowIndices]) -> list[PairRow]:
-    """Make the table rows of the weights at the start or at the end of a step.
+    """Make the table rows for the weights at the start or at the end of a step.
 
     Their tolerance is the tolerance of rows.
     """

@@ -1,4 +1,4 @@
-"""Decides the verdict by output statistics, losses, histograms, whole tensors."""
+"""Decides the verdict from output statistics, losses, histograms, whole tensors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from mindsummary_lightning.porting.comparison.statistics_comparison import Stati
 
 
 class Judgement(NamedTuple):
-    """A verdict with its reason.
+    """The verdict of a comparison, with its reason.
 
     Attributes:
         verdict: the verdict.
@@ -72,7 +72,7 @@ def judge(
 def _by_numbers(
     alignment: Alignment, distances: RunDistances, statistics: StatisticsComparison | None
 ) -> Judgement | None:
-    """Decide the verdict by losses and histograms.
+    """Decide the verdict from losses and histograms.
 
     Steps that agree by their output statistics do not count.
     """
@@ -103,7 +103,7 @@ def _is_anything_compared(
 def _by_statistics(
     statistics: StatisticsComparison | None, alignment: Alignment, distances: RunDistances
 ) -> Judgement | None:
-    """Decide the verdict by the output statistics.
+    """Decide the verdict from the output statistics.
 
     ``None`` if no step diverges or exceeds its tolerances.
     """
@@ -122,7 +122,7 @@ def _by_statistics(
 def _comes_first(
     by_statistics: Judgement, numbers: Judgement | None, statistics: StatisticsComparison | None
 ) -> bool:
-    """Tell whether output statistics decide before losses and histograms.
+    """Tell whether output statistics decide the verdict, not losses and histograms.
 
     A step that was judged with equal weights decides, unless other numbers differ between it and
     the divergence. What is open does not hide numbers that decide.

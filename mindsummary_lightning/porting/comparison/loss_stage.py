@@ -1,4 +1,4 @@
-"""Compares the losses of a step."""
+"""Compares the losses of a step in two runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BFLOAT16_UNUSED = 0xFFFF  # bits of a float32 that bfloat16 does not have
 
 
 def compare_loss(step: StepPair, forward: ForwardResult) -> StageResult:
-    """Compare the losses of a step.
+    """Compare the losses that both runs recorded in a step.
 
     If no output was compared, a difference belongs to the forward pass.
     """
@@ -61,7 +61,7 @@ def _carried_on(step: StepPair, forward: ForwardResult) -> float:
 
 
 def _own_rounding(step: StepPair, pair: RowIndices) -> float:
-    """Return how far two losses of equal outputs may differ.
+    """Return how far two losses may differ by rounding although the outputs agree.
 
     A loss that was computed in bfloat16 may also be the next number of bfloat16.
     """

@@ -1,4 +1,4 @@
-"""Finds the training loss that both runs recorded, and its common values."""
+"""Finds the training loss that both runs recorded, and its values."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class LossTags(NamedTuple):
 
 
 class CommonSeries(NamedTuple):
-    """A scalar of both runs at its common steps.
+    """The values of a scalar in two runs, at the steps that both runs recorded.
 
     Attributes:
         steps: int64, shape ``(s,)``.
@@ -73,12 +73,12 @@ def _training_losses(tags: Iterable[str]) -> list[str]:
 
 
 def _plain(tag: str) -> str:
-    """Return the words of a tag, without words that any training loss may have."""
+    """Return a tag's words without those words that any training loss may have."""
     return "".join(word for word in _words(tag) if word not in _NO_MEANING)
 
 
 def common_series(a: RunData, b: RunData, tags: LossTags) -> CommonSeries:
-    """Return a scalar of both runs at the steps that both recorded."""
+    """Return the values of a scalar in both runs, at the steps that both recorded."""
     series_a, series_b = a.scalars[tags.a], b.scalars[tags.b]
     steps, places_a, places_b = np.intersect1d(
         series_a.steps, series_b.steps, assume_unique=True, return_indices=True

@@ -1,4 +1,4 @@
-"""Makes the notes of a comparison.
+"""Makes notes: facts that a comparison reports in addition to its verdict.
 
 A note is a fact in addition to the verdict. It states numbers and names no cause.
 """
@@ -52,7 +52,8 @@ def notes_of(
     """
     if offset:
         text = Phrase(
-            "the steps of the candidate are counted {:+d} to align the first losses", offset
+            "the step numbers of the candidate are shifted by {:+d} to align the first losses",
+            offset,
         )
         yield Note("step_offset", text, {"steps": offset})
     if alignment.names.pairs and have_other_world_sizes(*runs):
@@ -68,7 +69,8 @@ def _world_sizes(runs: tuple[RunData, RunData]) -> Note:
     baseline, candidate = runs
     size_a, size_b = baseline.settings["device_num"], candidate.settings["device_num"]
     text = Phrase(
-        "device_num is {} and {}: each run recorded the loss of its own part of a batch, "
+        "device_num is {} in the baseline and {} in the candidate: each run recorded the "
+        "loss of its own part of a batch, "
         "so losses are not compared",
         size_a,
         size_b,
@@ -77,7 +79,7 @@ def _world_sizes(runs: tuple[RunData, RunData]) -> Note:
 
 
 def _first_non_finite(runs: tuple[RunData, RunData], alignment: Alignment) -> Iterator[Note]:
-    """Yield the first step at which a run recorded a value that is not finite.
+    """Yield a note on the first step at which a run recorded a non-finite value.
 
     It comes from the output statistics, else from the parameter statistics, else from the loss.
     """
@@ -88,7 +90,9 @@ def _first_non_finite(runs: tuple[RunData, RunData], alignment: Alignment) -> It
             if failed.size:
                 step = int(failed[0])
                 text = Phrase(
-                    "the loss of the {} is first not finite at step {}", Phrase(name), step
+                    "the loss of the {} is non-finite for the first time at step {}",
+                    Phrase(name),
+                    step,
                 )
                 note = Note("not_finite", text, {"run": name, "step": step})
         if note is not None:
@@ -101,7 +105,7 @@ def _non_finite_output(name: str, run: RunData) -> Note | None:
         return None
     step, row = origin
     text = Phrase(
-        "the first value of the {} that is not finite is in {}",
+        "the first non-finite value of the {} is in {}",
         Phrase(name),
         origin_text(step, row),
     )
@@ -114,7 +118,7 @@ def _non_finite_parameter(name: str, run: RunData) -> Note | None:
     if not first:
         return None
     text = Phrase(
-        "the {} of {} is first not finite at step {} of the {}",
+        "the {} of {} is non-finite for the first time at step {} of the {}",
         Phrase(first.kind),
         first.parameter,
         first.step,
@@ -130,7 +134,7 @@ def _non_finite_parameter(name: str, run: RunData) -> Note | None:
 
 
 def _non_finite_counts(alignment: Alignment, step: int) -> Iterator[Note]:
-    """Yield the first tensor of a step with different non-finite counts."""
+    """Yield a note on the first tensor with different counts of non-finite values."""
     column = alignment.column(step)
     if column is None:
         return
@@ -150,7 +154,7 @@ def _non_finite_counts(alignment: Alignment, step: int) -> Iterator[Note]:
 
 
 def _loss_ratio(runs: tuple[RunData, RunData], alignment: Alignment) -> Iterator[Note]:
-    """Yield the whole number by which the first losses differ."""
+    """Yield a note if the first losses differ by a factor that is a whole number."""
     if not alignment.losses.steps.size:
         return
     first = alignment.losses.values[:, 0]
@@ -168,7 +172,7 @@ def _loss_ratio(runs: tuple[RunData, RunData], alignment: Alignment) -> Iterator
 
 
 def _unchanged(alignment: Alignment) -> Iterator[Note]:
-    """Yield weights that change in the baseline only, or in the candidate only."""
+    """Yield notes on weights that change in the baseline only or the candidate only."""
     moves = (np.diff(alignment.tensors.values, axis=2) != 0).any(axis=3).any(axis=2)
     for name, own, other in (("baseline", moves[0], moves[1]), ("candidate", moves[1], moves[0])):
         still = []

@@ -1,4 +1,4 @@
-"""Compare settings, whole tensors, and scalars that are not the loss.
+"""Compares settings, whole tensors, and scalars that are not the loss.
 
 They are compared in addition to losses and output statistics, which decide first.
 """
@@ -22,7 +22,7 @@ WholeDistances = Mapping[tuple[str, str], Mapping[int, float]]
 
 
 def setting_differences(a: RunData, b: RunData) -> dict[str, tuple[Any, Any]]:
-    """Return settings that both runs state, and state differently."""
+    """Return the settings that both runs recorded with different values."""
     differences = {}
     for name, value_a in a.settings.items():
         if name in b.settings and not _is_same(value_a, b.settings[name]):
@@ -38,7 +38,7 @@ def _is_same(value_a: Any, value_b: Any) -> bool:
 
 
 def largest_scalar_differences(a: RunData, b: RunData) -> dict[str, float]:
-    """Return the largest relative difference of every common scalar but the loss."""
+    """Return every common scalar's largest relative difference, without the loss."""
     differences = {}
     for tag in a.scalars.keys() & b.scalars.keys() - {LOSS}:
         values = common_series(a, b, LossTags(tag, tag)).values
@@ -50,7 +50,7 @@ def largest_scalar_differences(a: RunData, b: RunData) -> dict[str, float]:
 
 
 def whole_distances(a: RunData, b: RunData) -> WholeDistances:
-    """Return distances of tensors that both runs recorded whole.
+    """Return the distances between the tensors that both runs recorded whole.
 
     Tensors of different sizes have an infinite distance.
     """
@@ -70,7 +70,7 @@ def whole_distances(a: RunData, b: RunData) -> WholeDistances:
 
 
 def largest_whole_distances(distances: WholeDistances) -> dict[str, float]:
-    """Return the largest distance of every whole tensor, largest first.
+    """Return every whole tensor's largest distance, sorted from large to small.
 
     The keys are the names in the baseline.
     """

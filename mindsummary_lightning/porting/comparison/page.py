@@ -59,7 +59,7 @@ def _file(name: str) -> str:
 
 
 class _ComparisonPage:
-    """Writer of the sections of a page in its language."""
+    """Writes the sections of a comparison page in the page's language."""
 
     def __init__(self, comparison: ComparisonData, words: Mapping[str, str]) -> None:
         self._comparison, self._words = comparison, words
@@ -114,7 +114,7 @@ class _ComparisonPage:
         yield self._stage_table(statistics)
         if step.pair.a.calls:
             note = (
-                "Module calls as they finished. \u2713 agrees or has no effect; "
+                "Module calls in the order in which they finished. \u2713 agrees or has no effect; "
                 "\u00d7 differs first; \u2013 differs later or is not paired."
             )
             tree = call_tree(step, divergence, self.say)
@@ -169,7 +169,7 @@ class _ComparisonPage:
             shapes = self._size(tensor.baseline), self._size(tensor.candidate)
             rows.append((escape(tensor.name), *shapes))
         heads = [self.say("tensor"), *self._name_heads()]
-        yield _table(self.say("Tensors of another shape, not compared"), heads, rows)
+        yield _table(self.say("Tensors with different shapes, not compared"), heads, rows)
 
     def _size(self, size: tuple[int, ...] | int) -> str:
         return self.say("{} elements", size) if isinstance(size, int) else str(size)
@@ -239,7 +239,7 @@ class _ComparisonPage:
 
 
 def _breakable(text: str) -> str:
-    """Let a line of HTML without tags break after signs that join words in names."""
+    """Allow line breaks in text after signs that join words, such as dots."""
     return re.sub(r"(?<=[_/.-])", "<wbr>", text)
 
 
@@ -255,7 +255,7 @@ def _escaped(rows: Iterable[Iterable[object]]) -> list[list[str]]:
 
 
 def _table(title: str, heads: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
-    """Draw a table of escaped cells below its title; nothing without rows."""
+    """Draw a table of escaped cells with a title; a table without rows is left out."""
     body = ""
     for row in rows:
         cells = "".join(f"<td>{cell}</td>" for cell in row)

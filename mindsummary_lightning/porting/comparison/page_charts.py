@@ -1,4 +1,4 @@
-"""Curves and the map of distances of the page, as SVG without a script."""
+"""Charts of a comparison page, curves and a map of distances, as plain SVG."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _NON_FINITE = np.array([190, 30, 45])  # red is for nothing else
 
 @dataclass(frozen=True, slots=True)
 class StepAxis:
-    """The steps below a chart.
+    """The axis below a chart, which shows the steps.
 
     Attributes:
         steps: int64, shape ``(s,)``.
@@ -46,12 +46,12 @@ class StepAxis:
     unit: str
 
     def html(self) -> str:
-        """Draw the first and the last step."""
+        """Draw the axis, labelled with the first and the last step."""
         first, last = int(self.steps[0]), int(self.steps[-1])
         return f'<div class="steps"><span>{self.unit} {first}</span><span>{last}</span></div>'
 
     def stretch_text(self, start: int, stop: int) -> str:
-        """Name the steps at these places: ``step 7`` or ``step 7-9``."""
+        """Name the steps at indices ``start`` to ``stop - 1``, such as ``step 7-9``."""
         first, last = int(self.steps[start]), int(self.steps[stop - 1])
         return f"{self.unit} {first}" + ("" if first == last else f"\u2013{last}")
 
@@ -95,7 +95,7 @@ def _chart(title: str, axis: StepAxis, lines: str, ends: tuple[str, str], marks:
 
 
 def _stops(starts: NDArray[np.int64], size: int) -> list[int]:
-    """Return the ends of stretches of ``size`` values."""
+    """Return the end of every stretch, from the stretches' starts."""
     return [*starts[1:].tolist(), size]
 
 
@@ -122,14 +122,14 @@ def _hover(curves: Mapping[str, Floats], axis: StepAxis, form: str) -> str:
 
 
 def _edges(firsts: NDArray[np.int64], low: int, high: int) -> list[float]:
-    """Return the places halfway between steps, and both ends of the chart."""
+    """Return the x coordinates halfway between steps, and at both chart borders."""
     places = [_place(step, low, high) for step in firsts.tolist()]
     middles = [(left + right) / 2 for left, right in itertools.pairwise(places)]
     return [_MARGIN, *middles, _WIDTH]
 
 
 def _largest_text(values: Floats, form: str) -> str:
-    """Write a value, or the bound of several; a dash where none was recorded."""
+    """Write a value, or an upper bound of several values; a dash for missing values."""
     known = values[~np.isnan(values)]
     if not known.size:
         return "\u2013" if values.size > 1 else "NaN"
@@ -149,7 +149,7 @@ def _lost_mark(steps: NDArray[np.int64], heights: Floats, name: str) -> str:
 
 
 def _cross(right: float, down: float, name: str) -> str:
-    """Draw a cross at a place, as fractions of the width and height of a chart."""
+    """Draw a cross at a place, given as fractions of a chart's width and height."""
     place = f"left:{100 * right:.2f}%;top:{100 * down:.2f}%"
     return f'<span class="lost {name}" style="{place}" aria-hidden="true">\u00d7</span>'
 
@@ -161,13 +161,13 @@ def _heights(distances: Floats) -> Floats:
 
 
 def _starts(size: int, most: int) -> NDArray[np.int64]:
-    """Return the starts of at most ``most`` stretches that are drawn together."""
+    """Cut ``size`` steps into at most ``most`` stretches, and return their starts."""
     count = min(size, most)
     return np.arange(count) * size // count
 
 
 def _line(steps: NDArray[np.int64], heights: Floats, name: str) -> str:
-    """Draw a curve of heights between 0 and 1, with the largest of a stretch."""
+    """Draw a curve of heights between 0 and 1, a point per stretch of steps."""
     starts, first, last = _starts(steps.size, _MAX_POINTS), int(steps[0]), int(steps[-1])
     tops = np.fmax.reduceat(np.where(np.isfinite(heights), heights, np.nan), starts)
     points = []
@@ -182,12 +182,12 @@ def _line(steps: NDArray[np.int64], heights: Floats, name: str) -> str:
 
 
 def _place(step: int, first: int, last: int) -> float:
-    """Return how far right a step is drawn."""
+    """Return the x coordinate at which a step is drawn."""
     return _MARGIN + (_WIDTH - _MARGIN) * (step - first) / max(1, last - first)
 
 
 def _attribute(title: str) -> str:
-    """The text of a title that may hold tags."""
+    """Return a title as attribute text, without its HTML tags."""
     return escape(re.sub("<[^>]*>", "", title), quote=True)
 
 
@@ -259,7 +259,7 @@ def _picture(distances: Floats) -> str:
 
 
 def _row_labels(names: list[str], rows: NDArray[np.int64]) -> list[str]:
-    """Name the rows.
+    """Name the drawn rows by their tensors.
 
     A row of several tensors has the first name, and the number of the remaining names.
     """
@@ -271,7 +271,7 @@ def _row_labels(names: list[str], rows: NDArray[np.int64]) -> list[str]:
 
 
 def _drawn_labels(labels: list[str]) -> str:
-    """Draw the names beside the rows; of many rows every fourth."""
+    """Draw the names next to the rows, or every fourth name if there are many rows."""
     every = 1 if len(labels) <= _MAX_NAMED else 4
     drawn = ""
     for label in labels[::every]:

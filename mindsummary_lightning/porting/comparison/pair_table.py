@@ -1,4 +1,4 @@
-"""Hold the tensors of a step in a pair table: a row per tensor.
+"""``PairTable``: the compared tensors of a step, a row per tensor.
 
 A row holds a tensor of both runs, or a tensor that only one run recorded. The sentence, the
 terminal's table, JSON and the page read only this table.
@@ -25,7 +25,7 @@ RowRelation: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class PairRow:
-    """A row of the pair table: a tensor of a step.
+    """A row of the pair table: a tensor that either run recorded in the step.
 
     Attributes:
         step: the step.
@@ -54,7 +54,7 @@ class PairRow:
 
 
 class StageSummary(NamedTuple):
-    """A stage in numbers, for tables.
+    """How many rows of a stage are paired or differ, and the largest distance.
 
     Attributes:
         stage: name of the stage.
@@ -109,7 +109,7 @@ def _summary(stage: Stage, rows: tuple[PairRow, ...]) -> StageSummary:
 
 
 def relation_of(distance: float, *, exceeds: bool, is_skipped: bool) -> RowRelation:
-    """Name the relation of two rows with a distance."""
+    """Name how two paired rows relate, such as ``equal`` or ``exceeds``."""
     if is_skipped:
         return "skipped"
     if exceeds:

@@ -1,4 +1,4 @@
-"""Pair weights and running statistics at the start of a step of two runs."""
+"""Pairs the weights and running statistics with which two runs begin a step."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class PairedWeights:
                 self._inferred[pair.a] = pair.b
 
     def swapped(self, module: str, among: Collection[str] = ()) -> list[RowIndices]:
-        """Return weights of a module whose pairs by value and by position disagree.
+        """Return a module's weights whose partners by value and by position differ.
 
         Args:
             module: dotted name in the baseline; ``""`` for the network.
@@ -48,7 +48,7 @@ class PairedWeights:
         return rows
 
     def _closed_swaps(self) -> dict[str, str]:
-        """Return the weights whose partner by position is not their partner by value.
+        """Return the weights that exchange partners if paired by position, not by value.
 
         Only complete exchanges count: the partners by position are the partners by value, in
         another order.

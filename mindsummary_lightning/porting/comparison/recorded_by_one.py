@@ -1,4 +1,4 @@
-"""Count and name recorded values: of both runs, and of a single run."""
+"""Counts and names the values that both runs recorded, or only a single run."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def only_in_each(
 def other_shapes(
     runs: tuple[RunData, RunData], only_a: OnlyIn, only_b: OnlyIn
 ) -> tuple[OtherShape, ...]:
-    """Find the tensors that have one name in both runs, and two shapes."""
+    """Find tensors with the same name, but different shapes, in the two runs."""
     a, b = runs
     sizes_a, sizes_b = (a.shapes, a.elements), (b.shapes, b.elements)
     both = set(only_b.tensors)
@@ -70,7 +70,7 @@ def other_shapes(
 
 
 def _other_shape(name: str, *runs: tuple[Mapping[str, Any], Mapping[str, int]]) -> list[OtherShape]:
-    """List the two shapes of a tensor, or its two numbers of elements.
+    """List a tensor's two shapes, or its two numbers of elements.
 
     The list is empty if they are equal.
     """

@@ -1,4 +1,4 @@
-"""Hold a recorded step of a run: ``RecordedStep``.
+"""``RecordedStep``: a recorded step of a run.
 
 It gives the output statistics of the step, and the module calls in them.
 """
@@ -29,7 +29,7 @@ _CANONICAL_KINDS = {
 
 
 class Call(NamedTuple):
-    """A call of a module; ``inputs`` and ``outputs`` are indices of rows of the step."""
+    """A module call; ``inputs`` and ``outputs`` are indices of the step's rows."""
 
     name: str
     kind: str
@@ -40,13 +40,13 @@ class Call(NamedTuple):
 
     @property
     def canonical_kind(self) -> str:
-        """The class of the module, as the same word in both frameworks."""
+        """The class of the module, named by the same word for both frameworks."""
         return _CANONICAL_KINDS.get(self.kind.lower(), self.kind.lower())
 
 
 @dataclass(frozen=True, eq=False)
 class RecordedStep:
-    """The rows of a step in order, and their statistics.
+    """The recorded rows of a step, in order, with their statistics.
 
     ``values`` are float64 of shape ``(rows, columns)``.
     """
@@ -55,7 +55,10 @@ class RecordedStep:
     values: Floats
 
     def of(self, link: str) -> dict[str, int]:
-        """Return the indices of a stage's rows by name, of settings by name and setting."""
+        """Map the name of every row of a stage (``link``) to the row's index.
+
+        The name of an optimizer setting is followed by the word for the setting.
+        """
         return self._by_link.get(link, {})
 
     @cached_property
@@ -84,7 +87,7 @@ class RecordedStep:
 
     @cached_property
     def calls(self) -> list[Call]:
-        """The calls in the order in which they finished.
+        """The module calls in the order in which they finished.
 
         Calls without a numeric output are left out, and so are masks: true means what to keep in
         one framework, and what to leave out in the other.
@@ -115,7 +118,7 @@ class RecordedStep:
 
     @cached_property
     def largest_gradients(self) -> dict[tuple[str, str], float]:
-        """The largest root mean square of a module's own gradients, by link and module."""
+        """The largest root mean square of a gradient, by link and module of the weight."""
         largest: dict[tuple[str, str], float] = {}
         for index, row in enumerate(self.rows):
             if row.link in ("gradients", "clipped"):
@@ -126,7 +129,7 @@ class RecordedStep:
 
     @cached_property
     def parents(self) -> list[int | None]:
-        """For every call the call around it, or ``None``.
+        """The enclosing call of every call; ``None`` for an outermost call.
 
         It is the next call to finish whose module name is a prefix.
         """
@@ -140,7 +143,7 @@ class RecordedStep:
 
     @cached_property
     def within(self) -> list[set[int]]:
-        """For every call the calls that were made inside it."""
+        """The inner calls of every call."""
         inner: list[set[int]] = [set() for _ in self.calls]
         for index in range(len(self.calls)):
             for outer in self.around(index):
@@ -152,7 +155,7 @@ class RecordedStep:
         return [inner for inner in sorted(self.within[call]) if self.parents[inner] == call]
 
     def around(self, call: int) -> Iterator[int]:
-        """Yield the calls around a call, the innermost first."""
+        """Yield the enclosing calls of a call, the innermost first."""
         outer = self.parents[call]
         while outer is not None:
             yield outer
@@ -160,17 +163,17 @@ class RecordedStep:
 
     @cached_property
     def first_inputs(self) -> NDArray[np.int64]:
-        """For every call the row of its first input; -1 for a call without inputs."""
+        """The row of every call's first input; -1 for a call without inputs."""
         return np.array([(*call.inputs, -1)[0] for call in self.calls], np.int64)
 
     @cached_property
     def first_outputs(self) -> NDArray[np.int64]:
-        """For every call the row of its first output."""
+        """The row of every call's first output."""
         return np.array([call.outputs[0] for call in self.calls], np.int64)
 
     @cached_property
     def call_tensors(self) -> NDArray[np.int64]:
-        """The rows of all inputs and outputs of calls."""
+        """The rows that are inputs or outputs of module calls."""
         rows: list[int] = []
         for call in self.calls:
             rows += [*call.inputs, *call.outputs]
@@ -194,7 +197,7 @@ class RecordedStep:
         return same
 
     def is_loss_function(self, call: int, output: int) -> bool:
-        """Tell whether a module is the loss function.
+        """Tell whether a module call computes the loss.
 
         It returns numbers alone, or the loss itself.
         """
@@ -203,7 +206,7 @@ class RecordedStep:
         return bool(are_numbers.all() or is_the_loss)
 
     def divided(self, factor: float) -> RecordedStep:
-        """Return the same rows of tensors that are divided by a number."""
+        """Return a copy of the step with the statistics of tensors divided by ``factor``."""
         values = self.values.copy()
         values[:, [RMS, MEAN, LOW, HIGH, *SAMPLED]] /= factor
         return RecordedStep(self.rows, values)

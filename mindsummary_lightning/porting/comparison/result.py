@@ -1,4 +1,4 @@
-"""Hold the result of ``compare_runs``: print it, export it, show it as a page."""
+"""``Comparison``: prints, exports and displays the result of ``compare_runs``."""
 
 from __future__ import annotations
 
@@ -42,5 +42,5 @@ class Comparison(ComparisonData):
         return comparison_page(self, language)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the result as JSON has it; non-finite numbers become their names."""
+        """Return the result as JSON values; a non-finite number becomes its name."""
         return comparison_dict(self)

@@ -1,4 +1,4 @@
-"""Distances of rows of output statistics of two steps."""
+"""Distances between the output statistics of tensors in two recorded steps."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _Rows: TypeAlias = int | list[int] | NDArray[np.int64]
 def row_distances(
     a: RecordedStep, rows_a: _Rows, b: RecordedStep, rows_b: _Rows, *, by_order: bool = True
 ) -> Floats:
-    """Return the distances of rows, relative to the larger root mean square.
+    """Return the distances between rows, relative to the larger root mean square.
 
     Averages count fully, single elements (extremes and samples) by :data:`SAMPLE_WEIGHT`.
 
@@ -73,7 +73,7 @@ def near_rows(
 
 
 def repeat_distances(step: RecordedStep, repeat: RecordedStep) -> Floats:
-    """Return by how much every row of a step differs from its repeat.
+    """Return, for every row of a step, how far a repeat of the run differs from it.
 
     For an output it is the largest distance up to that output, for any other row the largest of its
     stage. It is 0 if the repeat has no such row, or a row of another size.

@@ -1,4 +1,4 @@
-"""Describes rows, modules and pairs of names of a step in words."""
+"""Writes rows, modules and pairs of names as text for a reader."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LISTED = 4
 
 
 def both(name_a: str, name_b: str) -> str:
-    """Write a name of both runs; equal names are written once."""
+    """Write the names in both runs; equal names are written once."""
     return name_a if name_a == name_b else Phrase("{} = {}", name_a, name_b)
 
 
@@ -25,7 +25,7 @@ def module_text(name: str, kind: str) -> Phrase:
 
 
 def row_text(row: OutputRow) -> Phrase:
-    """Write a row with its port, call and shape."""
+    """Write a row's name with its input or output, call number and shape."""
     name = row.name or Phrase(row.link)
     if row.link == "forward":
         name = Phrase("{} of {}", Phrase(row.port), row.name or Phrase("the network"))
@@ -35,7 +35,7 @@ def row_text(row: OutputRow) -> Phrase:
 
 
 def pair_text(pair: RowPair) -> str:
-    """Write a row of both runs."""
+    """Write a row by its names in both runs."""
     return both(row_text(pair.baseline), row_text(pair.candidate))
 
 
@@ -55,7 +55,7 @@ def detail_lines(divergence: Divergence) -> Iterator[Phrase]:
     """
     if divergence.last_match is not None:
         match = divergence.last_match
-        yield Phrase("last that agrees, to {:.1e}: {}", match.distance, pair_text(match))
+        yield Phrase("last tensor that agrees, to {:.1e}: {}", match.distance, pair_text(match))
     for pair in divergence.tensors[:_LISTED]:
         run = is_only_in_one(pair)
         if run:

@@ -1,4 +1,4 @@
-"""Collect the recorded values of a run that can be compared: ``RunData``."""
+"""``RunData``: the recorded values of a run that can be compared."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class RunData:
 
     @property
     def precision(self) -> str:
-        """The stated precision, and a half precision that a quarter of the outputs have."""
+        """The precision setting, plus half precisions of at least a quarter of outputs."""
         types = []
         if self.output_statistics is not None:
             for row in self.output_statistics.rows:
@@ -123,7 +123,7 @@ def _steps_of(series: Any) -> set[int]:
 def read_run_data(
     run_dir: str | os.PathLike[str], progress: Callable[[int], object] = lambda count: None
 ) -> RunData:
-    """Read a run; ``progress`` is called with the bytes of its files.
+    """Read a run, and pass the size of its files, in bytes, to ``progress``.
 
     Raises:
         NotADirectoryError: it is not a directory.
@@ -151,7 +151,7 @@ def read_run_data(
 
 
 def _whole_tensors(reader: SummaryReader) -> dict[str, HistogramStatistics]:
-    """Return numbers of the tensors that a run recorded whole, by name."""
+    """Return statistics of the tensors that a run recorded whole, by name."""
     tensors = {}
     for tag in reader.tags()["tensor"]:
         if tag not in (STATISTICS_TAG, OUTPUT_STATISTICS_TAG):

@@ -1,4 +1,4 @@
-"""``RunDistances``.
+"""``RunDistances``: distances between two runs, and their tolerances.
 
 It holds how much losses and tensors of two runs differ at each step, and their tolerances.
 """
@@ -26,19 +26,19 @@ from mindsummary_lightning.porting.comparison.tolerance_table import (
 
 
 class RepeatDistance(NamedTuple):
-    """Largest distance of losses and tensors between the baseline and its repeat."""
+    """The largest loss and tensor distances between the baseline and its repeat."""
 
     loss: float | None
     tensor: float | None
 
     @property
     def differs(self) -> bool:
-        """Whether the repeat differs at all, so that it shows how far rounding leads."""
+        """Whether the repeat differs at all, and so shows the effect of rounding."""
         return bool(self.loss) or bool(self.tensor)
 
 
 class LargestLimits(NamedTuple):
-    """The largest tolerance of losses and of tensors at any step."""
+    """The largest tolerance at any step, for losses and for tensors."""
 
     loss: float
     tensor: float
@@ -76,14 +76,14 @@ class RunDistances:
 
     @property
     def largest_limits(self) -> LargestLimits:
-        """The largest tolerance of any loss and of any tensor."""
+        """The largest tolerance that applies to a loss, and to a tensor."""
         loss = max(self.tolerance.loss, float(self.loss_limits.max(initial=0.0)))
         tensor = max(self.tolerance.tensor, float(self.tensor_limits.max(initial=0.0)))
         return LargestLimits(loss, tensor)
 
 
 def run_distances(alignment: Alignment, tolerance: Tolerance) -> RunDistances:
-    """Measure the distances of two runs at their common steps.
+    """Measure the distances between two runs at the steps that both recorded.
 
     Tensors with different non-finite counts have an infinite distance.
     """
@@ -106,7 +106,7 @@ def run_distances(alignment: Alignment, tolerance: Tolerance) -> RunDistances:
 def with_repeat(
     found: RunDistances, alignment: Alignment, repeat: Alignment, of_repeat: RunDistances
 ) -> RunDistances:
-    """Raise the tolerances to three times the distances of a repeat of the baseline.
+    """Raise the tolerances to three times the distances of the baseline's repeat.
 
     At each step the largest distance up to the next step counts: rounding of another kernel is in
     other tensors, and a step ahead or behind where it grows fast.
@@ -136,7 +136,7 @@ def _limits(distances: Floats, steps: NDArray[np.int64], wanted: NDArray[np.int6
 
 
 def without_steps(found: RunDistances, alignment: Alignment, steps: list[int]) -> RunDistances:
-    """Limit distances to their tolerance at steps that agree by output statistics."""
+    """Cap distances at their tolerance in steps whose output statistics agree."""
     losses = np.minimum(found.losses, found.loss_limits)
     tensors = np.minimum(found.tensors, found.tensor_limits)
     losses = np.where(np.isin(alignment.losses.steps, steps), losses, found.losses)

@@ -26,7 +26,7 @@ _FIRST_STEP = 1  # both a collector and a StepRecorder count from it
 
 @dataclass(frozen=True, eq=False)
 class StatisticsComparison:
-    """The result of comparing the output statistics of two runs.
+    """The result of comparing two runs by their output statistics.
 
     Attributes:
         steps: common steps that were compared, up to the first that differs.
@@ -48,7 +48,7 @@ class StatisticsComparison:
 
     @property
     def agreed_steps(self) -> list[int]:
-        """Return the steps that agree, from the judged step on."""
+        """Return the steps that agree, beginning with the judged step."""
         if self.judged_step is None:
             return []
         agreed = [step for step in self.steps if step >= self.judged_step]
@@ -98,14 +98,14 @@ def compare_output_statistics(
 
 
 class _Outcome(NamedTuple):
-    """The result for a step: a divergence that decides, or an open divergence."""
+    """A step's divergence: it decides the verdict, or it leaves the verdict open."""
 
     divergence: Divergence | None
     open_divergence: Divergence | None
 
 
 def _can_be_judged(step: StepComparison) -> bool:
-    """Tell whether a step can be the judged step.
+    """Tell whether a step can be the judged step, whose stages decide the verdict.
 
     It can if it begins with equal weights. So can step 1: different weights are a mistake there.
     """
@@ -115,7 +115,7 @@ def _can_be_judged(step: StepComparison) -> bool:
 def _outcome(
     step: StepComparison, judged: StepComparison | None, before: StepComparison | None
 ) -> _Outcome:
-    """Decide about a step: the judged step by its stages, a later step by new causes."""
+    """Judge a step: the judged step by its stages, a later step by new causes."""
     if judged is None or before is None:
         return _Outcome(step.divergence, None)
     return _later_outcome(step, judged, before)

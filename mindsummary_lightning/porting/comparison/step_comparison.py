@@ -39,7 +39,7 @@ from mindsummary_lightning.reading.output_statistics import OutputStatistics
 
 @dataclass(frozen=True, eq=False)
 class StepComparison:
-    """The result of comparing a step of two runs.
+    """The result of comparing two runs in a single step.
 
     Attributes:
         pair: the step of both runs.
@@ -60,7 +60,7 @@ class StepComparison:
 
     @property
     def step(self) -> int:
-        """The step."""
+        """The number of the compared step."""
         return self.pair.step
 
 

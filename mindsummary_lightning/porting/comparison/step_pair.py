@@ -31,14 +31,14 @@ from mindsummary_lightning.porting.comparison.tolerance_table import (
 
 
 class GradientRows(NamedTuple):
-    """The rows of the compared gradients, by parameter name, for both runs."""
+    """Row indices of the compared gradients, by parameter name, for both runs."""
 
     a: dict[str, int]
     b: dict[str, int]
 
 
 class Effects(NamedTuple):
-    """Distances of losses and of gradients.
+    """How far the losses and the gradients of a step differ between two runs.
 
     Attributes:
         loss: largest distance of a loss; infinite if there are neither losses nor gradients.
@@ -53,7 +53,7 @@ class Effects(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class StepPair:
-    """A step of two runs.
+    """A recorded step of two runs, with paired weights and module calls.
 
     Attributes:
         step: the step.
@@ -91,7 +91,7 @@ class StepPair:
         return bool(limit < unordered < np.inf)
 
     def has_effect(self, at_most: float = np.inf) -> bool:
-        """Tell whether loss or gradients differ beyond tolerance, or by ``at_most``."""
+        """Tell whether losses or gradients differ by more than tolerance or ``at_most``."""
         loss_limit = min(self.tolerance.row, at_most)
         gradient_limit = min(GRADIENT_GROWTH * self.tolerance.row, at_most)
         differs_typically = self.effects.typical_gradient > TYPICAL_GRADIENT
@@ -100,7 +100,7 @@ class StepPair:
 
     @cached_property
     def effects(self) -> Effects:
-        """Return the distances of losses and of gradients that exceed rounding."""
+        """Return how far losses differ, and how far gradients larger than rounding do."""
         gradients = []
         for rows in self.rows_of("gradients"):
             if not self.is_noise(*rows):
@@ -113,7 +113,7 @@ class StepPair:
 
     @property
     def loss_counts(self) -> tuple[SettingDifference, ...]:
-        """Return the numbers of losses in the step if they differ."""
+        """Return how many losses each run has in the step, if these numbers differ."""
         count_a, count_b = float(len(self.a.of("loss"))), float(len(self.b.of("loss")))
         if count_a == count_b:
             return ()
@@ -121,7 +121,7 @@ class StepPair:
 
     @cached_property
     def losses(self) -> list[RowIndices]:
-        """Return the losses of the step in order.
+        """Return the paired losses of the step, in order.
 
         If the runs have different numbers of losses, only the first is returned.
         """
@@ -166,14 +166,14 @@ class StepPair:
 
     @cached_property
     def largest_gradient(self) -> float:
-        """Return the largest root mean square of a gradient of both runs."""
+        """Return the largest root mean square of any gradient in either run."""
         sizes = [0.0]
         for step, rows in ((self.a, self.gradients.a), (self.b, self.gradients.b)):
             sizes += step.values[[*rows.values()], RMS].tolist()
         return float(np.fmax.reduce(sizes))
 
     def is_noise(self, row_a: int, row_b: int) -> bool:
-        """Tell whether a gradient is zero but for rounding in both runs.
+        """Tell whether a gradient is zero in both runs, apart from rounding.
 
         Each run has its own limit, as a lower precision rounds more.
         """
@@ -184,7 +184,7 @@ class StepPair:
         return bool(max(size_a, size_b) > 0 and size_a <= limit_a and size_b <= limit_b)
 
     def row_pair(self, row_a: int, row_b: int, distance: float | None = None) -> RowPair:
-        """Return the pair of two rows with its distance."""
+        """Return two rows as a pair, with the distance between them."""
         if distance is None:
             distance = self.calls.distance(row_a, row_b)
         return RowPair(self.a.row(row_a), self.b.row(row_b), distance)
@@ -192,7 +192,7 @@ class StepPair:
     def exceeding(
         self, pairs: Iterable[RowIndices], tolerance: float | None = None
     ) -> tuple[RowPair, ...]:
-        """Return the rows that differ by more than a tolerance, largest distance first."""
+        """Return row pairs that differ by more than a tolerance, largest distance first."""
         found = [self.row_pair(*rows) for rows in pairs if self.exceeds(*rows, tolerance)]
         return tuple(sorted(found, key=lambda pair: -pair.distance))
 
@@ -204,7 +204,7 @@ class StepPair:
         tolerance: float,
         relation: RowRelation,
     ) -> PairRow:
-        """Make a row of the pair table from rows of both runs."""
+        """Make a pair table row from a row of each run."""
         row_a, row_b = self.a.row(rows[0]), self.b.row(rows[1])
         shown = np.nan if relation == "skipped" else distance
         return PairRow(self.step, stage, row_a, row_b, shown, tolerance, relation)
@@ -212,7 +212,7 @@ class StepPair:
     def unpaired_rows(
         self, stage: Stage, rows_a: Iterable[int], rows_b: Iterable[int]
     ) -> list[PairRow]:
-        """Make rows of the pair table from rows that only one run has."""
+        """Make pair table rows for rows that only a single run has."""
         rows = []
         for index in rows_a:
             row = self.a.row(index)
@@ -223,7 +223,7 @@ class StepPair:
         return rows
 
     def unpaired_of(self, stage: Stage, link: str, pairs: Iterable[RowIndices]) -> list[PairRow]:
-        """Make rows of the pair table from the unpaired rows of a stage."""
+        """Make pair table rows for the rows of a stage that have no partner."""
         paired_a, paired_b = set(), set()
         for row_a, row_b in pairs:
             paired_a.add(row_a)
@@ -237,7 +237,7 @@ class StepPair:
 
 
 def _rounding_of_gradient(step: RecordedStep, row: int) -> float:
-    """Return the size of a gradient that is zero but for the rounding of its module's backward."""
+    """Return the size below which a gradient may be only rounding of its module."""
     gradient = step.rows[row]
     module = gradient.name.rpartition(".")[0]
     return SPACINGS[step.precision] * step.largest_gradients[gradient.link, module]

@@ -1,4 +1,4 @@
-"""Pair the module calls of a step of two runs by values, weights and nesting."""
+"""Pairs a step's module calls in two runs by values, weights and nesting."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class WeightState(IntEnum):
 
 
 class Similarity(IntEnum):
-    """How alike two tensors are, the best first."""
+    """How alike two tensors are, from most alike to unrelated."""
 
     EQUAL = 0
     SAME_SIZE = 1
@@ -37,7 +37,7 @@ class Similarity(IntEnum):
 
 
 class HeldLayers(NamedTuple):
-    """The layers with paired weights inside a module, and the number of the call."""
+    """The layers with paired weights inside a module, and the module's call number."""
 
     layers: frozenset[str]
     number: int
@@ -80,7 +80,7 @@ class StepPairing:
 
     @property
     def pairs(self) -> list[tuple[int, int]]:
-        """Paired calls in the order of the baseline."""
+        """The paired calls, in the baseline's order."""
         return sorted(self.partner.items())
 
     def distance(self, row_a: int, row_b: int) -> float:
@@ -91,14 +91,14 @@ class StepPairing:
         return self._distances[rows]
 
     def inputs(self, call_a: int, call_b: int) -> RowIndices | None:
-        """Return the inputs of two calls that differ most.
+        """Return the most different pair among the inputs of two calls.
 
         ``None`` if there is nothing to compare.
         """
         return self._most_different(self.a.calls[call_a].inputs, self.b.calls[call_b].inputs)
 
     def outputs(self, call_a: int, call_b: int) -> RowIndices:
-        """Return the outputs of two calls that differ most."""
+        """Return the most different pair among the outputs of two calls."""
         rows_a, rows_b = self.a.calls[call_a].outputs, self.b.calls[call_b].outputs
         return self._most_different(rows_a, rows_b) or (rows_a[0], rows_b[0])
 
@@ -131,7 +131,7 @@ class StepPairing:
         return bool(self.a.values[row_a, ELEMENTS] == self.b.values[row_b, ELEMENTS])
 
     def similarity(self, row_a: int, row_b: int, limit: float) -> Similarity:
-        """Tell how alike two tensors are by values and shapes."""
+        """Tell how alike the values and shapes of two tensors are."""
         if self.have_one_size(row_a, row_b):
             is_equal = self.distance(row_a, row_b) <= limit
             return Similarity.EQUAL if is_equal else Similarity.SAME_SIZE
@@ -142,13 +142,13 @@ class StepPairing:
         return Similarity.ONE_OTHER_DIMENSION if other_sizes < 2 else Similarity.UNRELATED
 
     def both_occur_elsewhere(self, row_a: int, row_b: int) -> bool:
-        """Tell whether two different tensors both occur in both runs."""
+        """Tell whether both runs contain both of two tensors that differ."""
         limit = min(self._limit, self.distance(row_a, row_b) / 10)
         in_b = self.occurs_in_other_run(row_a, limit, of_baseline=True)
         return in_b and self.occurs_in_other_run(row_b, limit, of_baseline=False)
 
     def occurs_in_other_run(self, row: int, limit: float, *, of_baseline: bool) -> bool:
-        """Tell whether a tensor is an input or output of any call in the second run.
+        """Tell whether a tensor is an input or output of any call in the other run.
 
         With ``of_baseline`` the tensor belongs to the baseline, and the second run is the
         candidate.
@@ -161,7 +161,7 @@ class StepPairing:
     def unpaired_producer(
         self, row: int, among: Iterable[int], call: int, limit: float, *, of_baseline: bool
     ) -> int:
-        """Return the unpaired call that made a tensor from known inputs, or ``call``."""
+        """Return the unpaired call that computed a tensor from known inputs, or ``call``."""
         step = self.a if of_baseline else self.b
         paired = set(self.partner) if of_baseline else set(self.partner.values())
         same = step.equals(row)
@@ -228,7 +228,7 @@ class StepPairing:
         call_a: int,
         among: NDArray[np.int64],
     ) -> NDArray[np.int64]:
-        """Return the calls whose row is near the given call's row.
+        """Return the candidate's calls whose row is close to the row of ``call_a``.
 
         Calls without a row are returned, too.
         """
@@ -238,7 +238,7 @@ class StepPairing:
         return near
 
     def _take(self, call_a: int, calls_b: Iterable[int]) -> None:
-        """Pair a call with the first free call that may be the same."""
+        """Pair a call with the first unpaired call of ``calls_b`` that may be the same."""
         for call_b in calls_b:
             if self._is_free[call_b] and self._may_be_one(call_a, call_b):
                 self.partner[call_a] = call_b
@@ -246,7 +246,7 @@ class StepPairing:
                 return
 
     def _may_be_one(self, call_a: int, call_b: int) -> bool:
-        """Tell whether two calls may be the same by layers, inputs and outputs.
+        """Tell whether layers, inputs and outputs allow two calls to be the same.
 
         Modules of the same kind may make outputs of different sizes from equal inputs, as with
         another stride.

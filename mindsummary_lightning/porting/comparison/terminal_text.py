@@ -23,7 +23,7 @@ def first_line(comparison: ComparisonData) -> str:
 
 
 def comparison_lines(comparison: ComparisonData) -> Iterator[str]:
-    """Yield the lines of the result: at most 12 for an ordinary pair of runs."""
+    """Yield the result line by line: at most 12 lines for an ordinary pair of runs."""
     yield first_line(comparison)
     if comparison.next_step:
         yield f"next: {comparison.next_step}"
@@ -65,7 +65,7 @@ def _shape_lines(comparison: ComparisonData) -> Iterator[str]:
     for tensor in comparison.other_shapes:
         texts.append(f"{tensor.name} {_size(tensor.baseline)} | {_size(tensor.candidate)}")
     if texts:
-        yield f"other shape: {listed(texts, _LISTED)}"
+        yield f"different shape, not compared: {listed(texts, _LISTED)}"
 
 
 def _size(size: tuple[int, ...] | int) -> str:
@@ -97,11 +97,11 @@ def _only_text(run: str, only: OnlyIn, other: Collection[str]) -> str:
 def _matched_line(rule: str, pairs: tuple[tuple[str, str], ...]) -> Iterator[str]:
     if pairs:
         texts = [f"{name_a} = {name_b}" for name_a, name_b in pairs]
-        yield f"matched by {rule} (--map decides): {listed(texts, _LISTED)}"
+        yield f"matched by {rule} (override it with --map): {listed(texts, _LISTED)}"
 
 
 def _tensor_lines(comparison: ComparisonData) -> Iterator[str]:
-    """Yield the tensors beyond tolerance at the first step."""
+    """Yield a line per tensor beyond tolerance in the first step that differs."""
     difference = comparison.shown_difference
     if difference is None:
         return
@@ -112,7 +112,7 @@ def _tensor_lines(comparison: ComparisonData) -> Iterator[str]:
 
 
 def _stage_lines(statistics: StatisticsComparison) -> Iterator[str]:
-    """Yield the rows around the divergence, and the stages of the shown step."""
+    """Yield lines on the divergence, then a line per stage of the shown step."""
     divergence: Divergence | None = statistics.divergence or statistics.open_divergence
     if divergence is not None:
         yield from _short_details(divergence)
@@ -138,7 +138,7 @@ def _stage_lines(statistics: StatisticsComparison) -> Iterator[str]:
 
 
 def _short_details(divergence: Divergence) -> Iterator[str]:
-    """Yield a row that differs and the lines of code, which explain a divergence.
+    """Explain a divergence: yield a row that differs, and the lines of code.
 
     The sentence counts the other rows.
     """

@@ -1,4 +1,4 @@
-"""Defines every number that decides in a comparison.
+"""Defines every number by which a comparison decides, such as tolerances.
 
 The table gives its value, bounded quantity, unit, source and test. A distance is relative: 0 for
 equal tensors, about 1 for unrelated ones. The reference page ``docs/reference/comparison.md`` shows
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class Bound(float):
-    """A number of the table, used like a plain float.
+    """A number of the tolerance table, used like a plain float.
 
     Attributes:
         bounds: what the number bounds.
@@ -34,7 +34,7 @@ class Bound(float):
 
 
 class Tolerance(NamedTuple):
-    """Distances up to which two runs are equal, by the coarser precision.
+    """Distances up to which two runs are equal, for the coarser of their precisions.
 
     Attributes:
         name: ``float32``, ``bfloat16``, ``float16``, or the number that the user gave.

@@ -1,4 +1,4 @@
-"""Measure by how much two updates of a weight differ.
+"""Measures by how much the update of a weight differs between two runs.
 
 Differences that gradients and precision explain do not count.
 """
@@ -20,7 +20,7 @@ _ROUNDINGS = 2  # each run rounds a weight to the next number
 
 
 def update_distance(step: StepPair, drift: float, name_a: str, name_b: str) -> float:
-    """Return the distance of two updates, relative to the larger update.
+    """Return the distance between two updates, relative to the larger update.
 
     Args:
         step: the step.
@@ -63,7 +63,7 @@ def _gradient_rows(step: StepPair, name_a: str, name_b: str) -> RowIndices | Non
 def _gradient_distances(
     step: StepPair, gradients: RowIndices, weight: int, columns: list[int]
 ) -> Floats:
-    """Return the distances of two gradients for single elements.
+    """Return the distances between two gradients, element by element.
 
     A distance is relative to the size of the element. Some optimizers add the decayed weight to the
     gradient, which may leave little of it: the smaller size counts.
@@ -84,7 +84,7 @@ def _gradient_distances(
 
 
 def _spacing_of_weights(step: StepPair, before: RowIndices, gradients: RowIndices | None) -> float:
-    """Return the spacing of a weight's precision, relative to the weight.
+    """Return the relative gap between neighbouring numbers of the weights' dtypes.
 
     Equal weights with equal gradients are rounded alike in half precision, too. Their updates may
     differ only as those of float32.
@@ -100,7 +100,7 @@ def _spacing_of_weights(step: StepPair, before: RowIndices, gradients: RowIndice
 def _rounding_of_weights(
     step: StepPair, drift: float, after: RowIndices, columns: list[int], precision: float
 ) -> Floats:
-    """Return how much of an update rounding can hide.
+    """Return by how much rounding can change the recorded values of an update.
 
     The precision of the weight limits it, or the precision of the module's inputs.
     """

@@ -1,4 +1,4 @@
-"""Compare the update of a step: the weights after it, and optimizer settings.
+"""Compares the update of a step: the weights after it, and optimizer settings.
 
 The gradients of the step explain a part of the differences.
 """
@@ -31,7 +31,7 @@ _SETTING = TOLERANCES["float32"].row  # settings are recorded as float32
 
 
 def compare_update(step: StepPair, forward: ForwardResult) -> StageResult:
-    """Compare the updates of a step.
+    """Compare the weight updates that both runs made in a step.
 
     The tolerance is the larger of UPDATE and OUTPUT_GROWTH times the differences of outputs. If the
     learning rate differs, UPDATE does not count.
@@ -72,7 +72,7 @@ def compare_update(step: StepPair, forward: ForwardResult) -> StageResult:
 
 
 def _applied_norms(step: StepPair) -> Iterator[SettingDifference]:
-    """Yield the norms of the applied gradients if they differ.
+    """Yield the two norms of the applied gradients if the norms differ.
 
     They are compared only if the stage ``gradients`` compared the gradients before clipping.
     """

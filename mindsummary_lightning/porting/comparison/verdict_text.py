@@ -22,7 +22,7 @@ _LISTED = 3
 
 
 def same_text(distances: RunDistances, steps: int) -> Phrase:
-    """Write by how much two runs differ that are equal within the tolerance."""
+    """Write the largest differences of two runs that are equal within tolerance."""
     loss, tensor = largest(distances.losses), largest(distances.tensors)
     if loss is None and tensor is None:
         return Phrase(
@@ -40,12 +40,12 @@ def same_text(distances: RunDistances, steps: int) -> Phrase:
         )
     text = Phrase("{} at {} common steps ({})", text, steps, tolerance_text(distances))
     if _is_overruled(distances):
-        return Phrase("{}; the output statistics of the steps beyond it agree", text)
+        return Phrase("{}; in the steps that exceed it, the output statistics agree", text)
     return text
 
 
 def _is_overruled(distances: RunDistances) -> bool:
-    """Tell whether a loss or tensor exceeds its tolerance.
+    """Tell whether any loss or tensor differs by more than its tolerance.
 
     If the verdict is ``same``, output statistics that agree have overruled it.
     """
@@ -59,7 +59,8 @@ def tolerance_text(distances: RunDistances) -> Phrase:
     is_raised = loss > distances.tolerance.loss or tensor > distances.tolerance.tensor
     if is_raised:
         text = (
-            "tolerance {}, or three times what the repeat differs by: loss {:.2g}, tensors {:.2g}"
+            "tolerance {}, or three times the difference of the repeat if that is more: "
+            "loss {:.2g}, tensors {:.2g}"
         )
         return Phrase(text, name, loss, tensor)
     return Phrase("tolerance {}: loss {:.2g}, tensors {:.2g}", name, loss, tensor)
@@ -77,10 +78,10 @@ def numbers_text(
     text = Phrase("from step {}", difference.step)
     last = difference.last_equal_step
     if last is None:
-        text = Phrase("from step {}, the first that both recorded", difference.step)
+        text = Phrase("from step {}, the first common step", difference.step)
     elif difference.step - last > 1:
         text = Phrase(
-            "from step {} (steps {} to {} were not both recorded)",
+            "from step {} (steps {} to {} were not recorded by both runs)",
             difference.step,
             last + 1,
             difference.step - 1,
@@ -100,25 +101,25 @@ def numbers_text(
 
 
 _DOUBTS: dict[Doubt, Phrase] = {
-    "growth": Phrase("smaller differences came before, and rounding can grow so far"),
+    "growth": Phrase("smaller differences came before, and rounding errors can grow to this size"),
     "biases": Phrase("only biases differ, and rounding alone can move a bias"),
     "losses": Phrase("no recorded weight differs at any step"),
-    "later step": Phrase("earlier steps agree, and rounding can grow so far"),
-    "different start": Phrase("what led to its different weights was not recorded"),
+    "later step": Phrase("earlier steps agree, but rounding errors can grow to this size"),
+    "different start": Phrase("the cause of the different weights was not recorded"),
 }
 
 
 def _differs(distance: float) -> Phrase:
-    """Write by how much a tensor differs; a different size has no distance."""
+    """Write by how much a tensor differs; other sizes are stated without a distance."""
     if distance == np.inf:
-        return Phrase("has another size or non-finite elements")
+        return Phrase("differs in its size or its number of non-finite elements")
     return Phrase("differs by {}", distance_text(distance))
 
 
 def _differ(distance: float) -> Phrase:
-    """Write the largest difference of several tensors."""
+    """Write the largest difference among several tensors."""
     if distance == np.inf:
-        return Phrase("have other sizes or non-finite elements")
+        return Phrase("differ in their sizes or their numbers of non-finite elements")
     return Phrase("differ by up to {}", distance_text(distance))
 
 
@@ -155,17 +156,21 @@ def _stage_text(divergence: Divergence) -> Phrase:
     if stage == "data":
         return Phrase("in the data: batch tensor {} {}", names, _differs(largest_distance))
     if stage == "weights":
-        return Phrase("in the weights at its begin: {} {}", names, _differ(largest_distance))
+        return Phrase(
+            "in the weights with which the step begins: {} {}", names, _differ(largest_distance)
+        )
     if stage == "forward":
         return _forward_text(divergence.location, tensors)
     if stage == "loss":
         return Phrase(
-            "in the loss: all compared outputs agree, the loss {}", _differs(largest_distance)
+            "in the loss: all compared outputs agree, but the loss {}", _differs(largest_distance)
         )
     if stage == "gradients":
         return _gradients_text(tensors, _differ(largest_distance))
     if not divergence.has_gradients:
-        text = "in the gradients or the update: no gradient is compared, updates of {} {}"
+        text = (
+            "in the gradients or the update: gradients could not be compared, the updates of {} {}"
+        )
         return Phrase(text, names, _differ(largest_distance))
     return Phrase("in the update: the updates of {} {}", names, _differ(largest_distance))
 
@@ -181,13 +186,17 @@ def _gradients_text(tensors: tuple[RowPair, ...], distance: Phrase) -> Phrase:
     if only_in:
         run = Phrase(min(only_in))
         return Phrase("in the gradients: only the {} has gradients of {}", run, names)
-    return Phrase("in the gradients: all before them agree, {} {}", names, distance)
+    return Phrase(
+        "in the gradients: everything computed before them agrees, but {} {}", names, distance
+    )
 
 
 def _forward_text(location: DivergenceLocation | None, tensors: tuple[RowPair, ...]) -> Phrase:
     distance = _differs(tensors[0].distance)
     if location is None:
-        text = "in the forward pass or the loss function: no output is compared, the loss {}"
+        text = (
+            "in the forward pass or the loss function: outputs could not be compared, the loss {}"
+        )
         return Phrase(text, distance)
     module = both(
         module_text(location.baseline, location.kind_baseline),
@@ -200,7 +209,7 @@ def _forward_text(location: DivergenceLocation | None, tensors: tuple[RowPair, .
         return Phrase("in the forward pass, in {}: the input of {} {}", module, given, distance)
     text = Phrase("in the forward pass, in {}: its inputs agree, its output {}", module, distance)
     if len(tensors) > 1:
-        text = Phrase("{}, and so do weights of it that have no gradient", text)
+        text = Phrase("{}, and so do its weights that have no gradient", text)
     return text
 
 
@@ -214,9 +223,7 @@ def sentence_of(judgement: Judgement, distances: RunDistances, steps: int) -> Ph
     """
     difference = judgement.difference
     if judgement.verdict == "not_comparable":
-        return Phrase(
-            "the runs have no step in common at which both recorded a tensor or a loss of it"
-        )
+        return Phrase("the runs share no step at which both recorded the same tensor or the loss")
     if difference is None:
         return same_text(distances, steps)
     if judgement.is_of_whole_tensors:
@@ -257,7 +264,9 @@ def next_step_text(judgement: Judgement, repeat: RepeatDistance | None) -> str:
         )
     step = difference.step
     if judgement.divergence is not None and judgement.doubt is None:
-        return Phrase("correct this first and compare again: later differences may follow from it")
+        return Phrase(
+            "correct this difference, then compare again: later differences may follow from it"
+        )
     if judgement.verdict == "different":
         return Phrase(
             "to find the module, record step {0} of both runs "
@@ -273,7 +282,7 @@ def next_step_text(judgement: Judgement, repeat: RepeatDistance | None) -> str:
             step,
         )
     return Phrase(
-        "give a repeat of the baseline with --same, which shows how far rounding leads, "
-        "or check step {} with PortCheck",
+        "record the baseline again and pass that run with --same, to measure rounding, or "
+        "check step {} with PortCheck",
         step,
     )

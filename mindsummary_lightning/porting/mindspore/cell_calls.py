@@ -11,7 +11,7 @@ import mindspore
 
 
 class CellObserver(Protocol):
-    """Observer of every call of a cell.
+    """Protocol of an observer, which is told about every call of a cell.
 
     Its methods must not raise.
     """
@@ -19,17 +19,17 @@ class CellObserver(Protocol):
     def enter(
         self, cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Return the arguments that the cell runs with."""
+        """Receive a beginning call; return the arguments with which the cell runs."""
 
     def leave(self, cell: Any, output: Any) -> Any:
-        """Return the output that the caller gets."""
+        """Receive a finished call; return the output that the caller gets."""
 
     def abandon(self, cell: Any) -> None:
-        """Note that the cell has raised."""
+        """Receive a call that ended with an error."""
 
 
 class CellCalls:
-    """Reports every cell call to the observers, in PyNative mode.
+    """Reports every call of a cell to observers, in PyNative mode.
 
     No cell gets a hook, because code that ``mindspore.jit`` compiles would hold it.
     ``Cell.__call__`` is replaced as long as there is an observer, and compiled code does not enter

@@ -1,4 +1,4 @@
-"""``CellChain``: output statistics of a step of a MindSpore network."""
+"""``CellChain``: computes the output statistics of a MindSpore training step."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _Reduced = tuple[str, tuple[int, ...], NDArray[np.float64]]
 
 
 class CellChain:
-    """Collects output statistics of a MindSpore step while it runs.
+    """Collects the output statistics of a MindSpore training step while it runs.
 
     Args:
         network: the ``Cell`` that is trained, without its loss.
@@ -57,7 +57,7 @@ class CellChain:
         CellCalls.add(self)
 
     def remove(self) -> None:
-        """Stop recording."""
+        """Stop recording calls."""
         CellCalls.remove(self)
 
     def enter(
@@ -88,7 +88,7 @@ class CellChain:
             self._add(OutputRow("data", path), _reduced(tensor))
 
     def add_weights(self, link: Link) -> None:
-        """Record parameters and running statistics, before or after the step."""
+        """Record parameters and running statistics, at the start or end of the step."""
         for name, kind, tensor in parameters(self._network):
             self._add(OutputRow(link, name, kind), _reduced(tensor))
 
@@ -104,7 +104,7 @@ class CellChain:
 
     @property
     def rows(self) -> list[tuple[OutputRow, NDArray[np.float64]]]:
-        """Return the rows in the order of the step, with the columns after ``order``."""
+        """Return the rows in recorded order, with the values of columns after ``order``."""
         return sorted(self._taken.items(), key=lambda taken: _ORDER.index(taken[0].link))
 
     def _add(self, row: OutputRow, reduced: _Reduced) -> None:

@@ -1,4 +1,4 @@
-"""``PortCheck`` and ``check_port``: find the mistakes of a MindSpore port."""
+"""``PortCheck`` and ``check_port``: find mistakes in a model ported to MindSpore."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def check_port(
     step_function: RunStep,
     steps: int | Sequence[int] | None = None,
 ) -> PortReport:
-    """Run a port on the original's recorded values, and list its mistakes.
+    """Run a ported model on the original's recorded values, and list its mistakes.
 
     Network, optimizer and random state are afterwards as before. The step function runs once for
     each recorded step, and once more for each place at which a gradient ends that the original
@@ -116,7 +116,7 @@ def check_port(
 
 
 class PortCheck(Callback):  # type: ignore[misc] # mindspore has no types
-    """Check a port in ``Model.train`` on the recorded values, and stop the training.
+    """Checks a ported model in ``Model.train`` on recorded values, and ends training.
 
     Network, optimizer and random state are as before when the training has ended. PyNative mode
     only.
@@ -153,7 +153,7 @@ class PortCheck(Callback):  # type: ignore[misc] # mindspore has no types
         self._state = saved_parameters(run_context.original_args().train_network)
 
     def on_train_step_begin(self, run_context: Any) -> None:
-        """Check the step if the original's step was recorded."""
+        """Check the step if the same step of the original was recorded."""
         step_arguments = run_context.original_args()
         path = self._paths.get(step_arguments.cur_step_num)
         if path is None or self.report is not None:
@@ -180,7 +180,7 @@ class PortCheck(Callback):  # type: ignore[misc] # mindspore has no types
 def _checked_step(
     reference: ReferenceStep, trained: TrainedCells, run: RunStep, batch: Any, is_first: bool
 ) -> CheckedStep:
-    """Check a step of the port, running it until all its gradients were seen."""
+    """Check a step of the port; run it again until every gradient was seen."""
     if mindspore.get_context("mode") == mindspore.GRAPH_MODE:
         raise ValueError(_GRAPH_MODE)
     injected: dict[OutputKey, NDArray[Any]] = {}
@@ -199,7 +199,7 @@ def _checked_step(
 
 
 class _StepOfPort:
-    """One run of the port's step on the original's values.
+    """A single run of the port's step on the original's values.
 
     Args:
         reference: the recorded step.
@@ -255,8 +255,8 @@ class _StepOfPort:
             output = run(recorded)
         except Exception as error:  # the original's values may not fit the port's code
             text = f"{type(error).__name__}: {error}".splitlines()[0]
-            reason = Phrase("the step stopped on the original's values: {}", text)
-            self._not_tested.append(NotTested(Phrase("what follows the last finding"), reason))
+            reason = Phrase("the step raised an error on the original's values: {}", text)
+            self._not_tested.append(NotTested(Phrase("everything after the last finding"), reason))
             return error
         finally:
             substitution.remove()
@@ -292,7 +292,7 @@ class _StepOfPort:
         return load_state(optimizer, lambda parameter: names.get(id(parameter), ""), recorded)
 
     def _recorded_batch(self, batch: Any) -> Any:
-        """Return the batch with the recorded values."""
+        """Return the port's batch, filled with the recorded values."""
         found = [
             PortTensor(path, as_array(tensor), dtype_name(tensor))
             for path, tensor in tensors(batch)
@@ -308,7 +308,7 @@ class _StepOfPort:
         return with_tensors(batch, recorded)
 
     def _find_end(self) -> None:
-        """Find the last output that no gradient reaches.
+        """Find the last module output that receives no gradient.
 
         The calls before it need another run.
         """
@@ -341,7 +341,7 @@ class _StepOfPort:
 
 
 def _recorded_batch(reference: ReferenceStep) -> Any:
-    """Return the recorded batch as tensors.
+    """Return the recorded batch as MindSpore tensors.
 
     A single tensor, a tuple, or a dict by dotted paths.
     """

@@ -80,7 +80,7 @@ class CellSubstitution:
         self.weights_with_gradients: set[str] = set()
 
     def watch(self) -> None:
-        """Replace tensors until :meth:`remove`."""
+        """Compare and replace tensors until :meth:`remove` is called."""
         names = {id(tensor): name for name, _, tensor in parameters(self._network)}
         self._hooks.enter_context(
             shown_gradients(
@@ -101,7 +101,7 @@ class CellSubstitution:
     def enter(
         self, cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Compare the inputs of a cell, and return its replacement inputs."""
+        """Compare the inputs of a cell, and return the inputs that replace them."""
         if cell is self._optimizer:
             self.optimizer_calls += 1
             self._compare_stepped(args)
@@ -134,7 +134,7 @@ class CellSubstitution:
         self._step.parts.stepped_gradients(stepped)
 
     def leave(self, cell: Any, output: Any) -> Any:
-        """Compare the outputs of a cell, and return their replacements."""
+        """Compare the outputs of a cell, and return the outputs that replace them."""
         arguments_ = self._running.pop()
         if arguments_ is None:
             return output
@@ -152,7 +152,7 @@ class CellSubstitution:
         )
 
     def abandon(self, cell: Any) -> None:
-        """Discard a call that raised an error; the run ends."""
+        """Discard a call that raised an error, with which the run of the step ends."""
         self._running.pop()
 
     def _is_compared(self, cell: Any) -> bool:
@@ -212,7 +212,7 @@ class CellSubstitution:
     def _with_gradient(
         self, tensor: Any, value: NDArray[Any], call: PairedCall, output: PairedOutput
     ) -> Any:
-        """Return the original's values, with their gradient watched.
+        """Return the original's values as a tensor with a watched gradient.
 
         The gradient is compared and replaced by the original's.
         """
@@ -242,7 +242,7 @@ class CellSubstitution:
         return carrier
 
     def _weight_gradient(self, name: str | None, gradient: Any) -> Any:
-        """Return the original's gradient of a weight."""
+        """Compare a weight's gradient, and return the original's gradient instead."""
         if name is None or not isinstance(gradient, mindspore.Tensor):
             return gradient
         array = as_array(gradient)
@@ -265,7 +265,7 @@ class CellSubstitution:
     def _run_again(
         self, cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> list[NDArray[Any]] | None:
-        """Run a MindSpore layer again on minimally moved inputs.
+        """Run a MindSpore layer again on inputs that are changed as by rounding.
 
         Every input element is moved by one unit in the last place.
 
@@ -287,7 +287,7 @@ class CellSubstitution:
 
 
 def port_module(name: str, cell: Any) -> PortModule:
-    """Describe a cell of the port for the check."""
+    """Describe a cell of the port for the check, by its name and its class."""
     is_library = type(cell).__module__.startswith("mindspore.")
     return PortModule(name, type(cell).__name__, is_library)
 
@@ -322,7 +322,7 @@ def _output_of(call: PairedCall, path: str) -> PairedOutput | None:
 
 
 def _heal(tensor: Any, value: NDArray[Any]) -> bool:
-    """Overwrite a wrong tensor, so that its later uses get the right values.
+    """Overwrite a wrong tensor, so that later code gets the right values.
 
     Returns whether that was possible.
 

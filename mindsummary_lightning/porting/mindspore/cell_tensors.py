@@ -1,4 +1,4 @@
-"""``CellTensors``: writes whole tensors of a step of a MindSpore network."""
+"""``CellTensors``: writes every tensor of a MindSpore training step to a file."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _SETTING = (bool, int, float, str)
 
 
 class CellTensors:
-    """Writes the tensors of a step while it runs.
+    """Writes the tensors of a training step to a file while the step runs.
 
     Args:
         trained: network, optimizer and loss scale.
@@ -93,7 +93,7 @@ class CellTensors:
             self._weights.append(StoredWeight(name, kind, stored, is_hooked=_has_hooks(tensor)))
 
     def watch(self) -> None:
-        """Write every call of a cell, and all gradients, until :meth:`remove`."""
+        """Write the tensors of all cell calls, and all gradients, until :meth:`remove`."""
         names = self._names_by_identity()
         take = self._guarded(self._take_gradient)
 
@@ -157,7 +157,7 @@ class CellTensors:
         )
 
     def discard(self) -> None:
-        """Remove the written file."""
+        """Discard the step, and remove its file."""
         self._writer.discard()
 
     # ---- CellCalls calls these
@@ -174,7 +174,7 @@ class CellTensors:
         return args, kwargs
 
     def leave(self, cell: Any, output: Any) -> Any:
-        """Write the outputs of a cell, and return them with gradients watched."""
+        """Write the outputs of a cell, and return outputs with watched gradients."""
         index = self._running.pop()
         if index is None:
             return output
@@ -216,7 +216,7 @@ class CellTensors:
             self._calls[call.parent] = replace(self._calls[call.parent], draws_random=True)
 
     def _watched(self, index: int, value: Any, path: str) -> Any:
-        """Return an output with taps that write its gradients.
+        """Return an output whose gradients will be written in the backward pass.
 
         Objects of the user's classes stay as they are.
         """
@@ -316,7 +316,7 @@ def _names_of(weights: list[Any], names: Mapping[int, str]) -> tuple[str, ...]:
 
 
 def as_array(tensor: Any) -> NDArray[Any]:
-    """Convert a tensor to an array, bfloat16 to float32."""
+    """Convert a tensor to a NumPy array; bfloat16 becomes float32."""
     if dtype_name(tensor) == "bfloat16":
         tensor = tensor.astype(mindspore.float32)
     array: NDArray[Any] = tensor.asnumpy()
@@ -324,7 +324,7 @@ def as_array(tensor: Any) -> NDArray[Any]:
 
 
 def dtype_name(tensor: Any) -> str:
-    """Return the dtype's name in NumPy."""
+    """Return NumPy's name for the dtype of a tensor."""
     name = str(tensor.dtype).lower()
     return "bool" if name == "bool_" else name
 
@@ -339,7 +339,7 @@ def _has_hooks(tensor: Any) -> bool | None:
 
 
 def _draws_random(cell: Any) -> bool:
-    """Tell whether a cell is an active dropout."""
+    """Tell whether a cell is a dropout that is active."""
     is_dropout = type(cell).__name__.startswith(("Dropout", "DropPath", "StochasticDepth"))
     rate = getattr(cell, "p", getattr(cell, "drop_prob", None))
     is_without_effect = isinstance(rate, (int, float)) and rate == 0

@@ -1,4 +1,4 @@
-"""Names of cells, parameters, inputs and outputs of a MindSpore network."""
+"""Names the cells, parameters, inputs and outputs of a MindSpore network."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _STATISTICS = ("moving_", "running_", "num_batches")
 
 
 def network_cells(network: Any, optimizer: Any) -> dict[int, tuple[str, str | None]]:
-    """Return the cells of a network by identity.
+    """Map the ``id`` of every cell to its name and to a recomputing outer cell.
 
     Inner cells of MindSpore's own layers and optimizers are left out.
 
@@ -33,7 +33,7 @@ def network_cells(network: Any, optimizer: Any) -> dict[int, tuple[str, str | No
 
 
 def _is_inner(cell: Any) -> bool:
-    """Tell whether a cell is a private part of a layer of MindSpore."""
+    """Tell whether a cell is a private part of a MindSpore layer."""
     kind = type(cell)
     return kind.__name__.startswith("_") and kind.__module__.startswith("mindspore.")
 
@@ -67,7 +67,7 @@ def parameters(network: Any) -> Iterator[tuple[str, WeightKind, Any]]:
 
 
 def tensors(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the tensors of a batch, input or output with their dotted paths."""
+    """Yield all tensors in a batch, input or output, with their dotted paths."""
     if isinstance(value, mindspore.Tensor):
         yield path, value
         return
@@ -97,13 +97,13 @@ def arguments(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[tuple[st
 def with_arguments(
     args: tuple[Any, ...], kwargs: Mapping[str, Any], change: Callable[[Any], Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Change the tensors of a call, in the order of :func:`arguments`."""
+    """Replace a call's tensors by ``change``, in the order of :func:`arguments`."""
     changed = tuple(with_tensors(value, change) for value in args)
     return changed, _with_changed_parts(kwargs, change)
 
 
 def with_tensors(value: Any, change: Callable[[Any], Any]) -> Any:
-    """Change the tensors of a nested value, in the order of :func:`tensors`."""
+    """Replace a nested value's tensors by ``change``, in the order of :func:`tensors`."""
     if isinstance(value, mindspore.Tensor):
         return change(value)
     if isinstance(value, Mapping):

@@ -70,7 +70,7 @@ def substituted(own: Any, value: Any, take: TakeGradient = lambda gradient: None
 
 
 def with_injection(carrier: Any, tensor: Any, gradient: Any) -> Any:
-    """Return a tensor that also starts a gradient at a second tensor.
+    """Return ``carrier``, whose backward pass also gives ``tensor`` a gradient.
 
     It passes its own gradient on.
     """

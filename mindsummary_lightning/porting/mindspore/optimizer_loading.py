@@ -55,11 +55,11 @@ class RecordedState:
 
     @property
     def is_known(self) -> bool:
-        """Tell whether the state was recorded or was empty."""
+        """Tell whether the state is known: it was recorded, or it was still empty."""
         return bool(self._reference.step.optimizers)
 
     def of(self, weight: str, name: str) -> NDArray[Any] | None:
-        """Return a weight's optimizer state in its shape.
+        """Return a recorded optimizer state of a weight, in the weight's shape.
 
         ``None`` if it was not recorded.
         """
@@ -72,7 +72,7 @@ class RecordedState:
 
 
 def load_state(optimizer: Any, name_of: Callable[[Any], str], recorded: RecordedState) -> bool:
-    """Load the recorded state.
+    """Load a recorded state into an optimizer.
 
     Args:
         optimizer: of the port.

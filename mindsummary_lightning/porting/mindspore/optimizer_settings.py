@@ -59,7 +59,7 @@ class OptimizerState:
 
 
 def group_settings(optimizer: Any) -> list[list[Setting]]:
-    """Return the settings of this step by groups of equal rate and weight decay.
+    """Return this step's settings, grouped by equal learning rate and weight decay.
 
     ``mindspore.nn``'s optimizers do not apply the weight decay to each parameter of a group, and
     what is applied tells the groups apart.
@@ -84,7 +84,7 @@ def plain_settings(group: list[Setting]) -> dict[str, float]:
 
 
 def group_members(optimizer: Any) -> list[list[Any]]:
-    """List the parameters of the groups of :func:`group_settings`."""
+    """List the parameters of every group that :func:`group_settings` returns."""
     if _is_experimental(optimizer):
         return [list(group["params"]) for group in optimizer.param_groups]
     groups: dict[tuple[float, float], list[Any]] = {}
@@ -94,7 +94,7 @@ def group_members(optimizer: Any) -> list[list[Any]]:
 
 
 def optimizer_state(optimizer: Any) -> Iterator[OptimizerState]:
-    """Return the state that the next update starts from."""
+    """Yield the state tensors from which the next update starts."""
     count = len(optimizer.parameters)
     # its accum is no momentum
     known = {} if isinstance(optimizer, mindspore.nn.Adagrad) else _STATES
@@ -109,7 +109,7 @@ def optimizer_state(optimizer: Any) -> Iterator[OptimizerState]:
 
 
 def _is_experimental(optimizer: Any) -> bool:
-    """Tell whether this is an optimizer of ``mindspore.experimental.optim``."""
+    """Tell whether an optimizer belongs to ``mindspore.experimental.optim``."""
     return hasattr(optimizer, "param_groups") and hasattr(optimizer, "group_start_id")
 
 

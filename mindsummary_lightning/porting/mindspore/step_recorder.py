@@ -1,4 +1,4 @@
-"""``StepRecorder``: records steps of a MindSpore training for a port."""
+"""``StepRecorder``: records steps of a MindSpore training, to check a port."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ from mindsummary_lightning.values.step_chain import COLUMNS, OUTPUT_STATISTICS_T
 
 _LOG = logging.getLogger(__name__)
 _GRAPH_MODE = (
-    "in graph mode cells and gradients cannot be seen: batch, loss and weights are recorded; "
-    "mindspore.set_context(mode=mindspore.PYNATIVE_MODE) has all"
+    "in graph mode, only batch, loss and weights are recorded. To record cells and gradients, too, "
+    "call mindspore.set_context(mode=mindspore.PYNATIVE_MODE)"
 )
 _LOSS_TAG = "loss/auto"  # as MindSpore's SummaryCollector names it
 
 
 class StepRecorder(Callback):  # type: ignore[misc] # mindspore has no types
-    """Record output statistics or whole tensors of the first steps of a training.
+    """Records output statistics or whole tensors of a training's first steps.
 
     For a :class:`mindspore.train.Model` it is a callback; a loop of one's own uses :meth:`step`.
     The rows are those of ``SummaryCollector(collect_output_statistics=True)`` in Lightning, so that
@@ -100,7 +100,7 @@ class StepRecorder(Callback):  # type: ignore[misc] # mindspore has no types
     def step(
         self, network: Any, optimizer: Any, batch: Any = ()
     ) -> Iterator[Callable[[Any], None]]:
-        """Return a context that records a step of a loop without ``Model``.
+        """Return a context that records a training step that you run without ``Model``.
 
         Args:
             network: the Cell that is trained.
@@ -131,7 +131,7 @@ class StepRecorder(Callback):  # type: ignore[misc] # mindspore has no types
     # ---- Model.train calls these
 
     def on_train_step_begin(self, run_context: Any) -> None:
-        """Record batch and weights if this step is recorded, and watch its cells."""
+        """Record batch and weights, and watch the cells, if this step is to be recorded."""
         arguments = run_context.original_args()
         if arguments.cur_step_num in self._steps:
             self._guarded(self._begin_in_model)(arguments)
@@ -144,7 +144,7 @@ class StepRecorder(Callback):  # type: ignore[misc] # mindspore has no types
         self._end(arguments.cur_step_num)
 
     def on_train_end(self, run_context: Any) -> None:
-        """Close the file."""
+        """Stop recording, and close the file."""
         self._forget()
         self._record.release()
 

@@ -1,4 +1,4 @@
-"""``trained_cells``: the network and the optimizer of a ``Model``."""
+"""``trained_cells``: finds the network and the optimizer of a ``Model``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import mindspore
 
 @dataclass(frozen=True)
 class TrainedCells:
-    """Network, optimizer and loss that a ``Model`` trains.
+    """The network, the optimizer and the loss scale that a ``Model`` trains with.
 
     Attributes:
         network: the ``Cell``, without its loss where ``Model`` added that.
@@ -26,7 +26,7 @@ class TrainedCells:
 
 
 def trained_cells(arguments: Any) -> TrainedCells:
-    """Find the cells that a ``Model`` trains.
+    """Find the network, the optimizer and the loss scale that a ``Model`` trains with.
 
     They come from ``run_context.original_args()``.
     """

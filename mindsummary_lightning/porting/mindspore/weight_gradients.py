@@ -1,4 +1,4 @@
-"""``shown_gradients``: reports gradients of weights before the user clips them."""
+"""``shown_gradients``: reports weight gradients before the user clips them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def shown_gradients(take: TakeGradient) -> Iterator[None]:
 
 
 def _with_taken(gradients: Any, weights: Sequence[Any], take: TakeGradient) -> Any:
-    """Replace the weight gradients, which come last among the gradients."""
+    """Replace the gradients of weights, which are last in a sequence of gradients."""
     if isinstance(gradients, mindspore.Tensor):
         return take(weights[0], gradients) if len(weights) == 1 else gradients
     if not isinstance(gradients, (tuple, list)):

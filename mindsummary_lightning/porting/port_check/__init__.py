@@ -1,1 +1,1 @@
-"""Checks every module of a port on the original's values, in any framework."""
+"""Checks every module of a ported model on the original model's values."""

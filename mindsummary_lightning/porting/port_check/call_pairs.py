@@ -1,4 +1,4 @@
-"""``CallPairs``: which call of the original belongs to a call of the port."""
+"""``CallPairs``: finds the original's call that corresponds to a port's call."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NEAR = 1e-3  # relative difference of the sizes of two tensors that may be equa
 
 
 class CallPairs:
-    """Pairs calls by the weights they use, and calls without weights by inputs.
+    """Pairs module calls by their weights, or by their inputs if they use no weights.
 
     Args:
         reference: the recorded step.
@@ -58,7 +58,7 @@ class CallPairs:
         return bool(self._below.get(module))
 
     def choose(self, frame: Frame) -> None:
-        """Set the paired call of a call, its candidates, or why it is not paired."""
+        """Pair a call, or store its candidates, or the reason for which it has no partner."""
         name = frame.module.name
         if self.has_weights(name):
             partners = self._partners.get(name, [])
@@ -99,10 +99,12 @@ class CallPairs:
             frame.reference = chosen
             self.used.add(chosen)
         else:
-            frame.reason = Phrase("the calls of the original with these inputs have other outputs")
+            frame.reason = Phrase(
+                "the calls of the original with these inputs have different outputs"
+            )
 
     def unused(self) -> list[StoredCall]:
-        """Return the calls of the original that no call of the port is paired with."""
+        """Return the original's calls that have no partner in the port."""
         return [call for index, call in enumerate(self._calls) if index not in self.used]
 
     # ---- modules with weights
@@ -110,7 +112,7 @@ class CallPairs:
     def _partners_of_all(
         self, own: dict[str, frozenset[str]], shared: set[str], weights: WeightPairs
     ) -> dict[str, list[str]]:
-        """List the original's modules with a module's weights, most likely first."""
+        """List, per port module, the original's modules that hold the same weights."""
         groups: defaultdict[tuple[frozenset[str], frozenset[str]], list[str]] = defaultdict(list)
         reference = self._reference
         for name, below in reference.weights_below.items():
@@ -140,7 +142,7 @@ class CallPairs:
         )
 
     def _call_of(self, partners: Sequence[str], frame: Frame) -> int | None:
-        """Return the call with equal inputs, or else the call of the same number."""
+        """Return the partners' call with equal inputs, or else with the same call number."""
         calls_of = self._reference.calls_of
         free: list[int] = []
         for name in partners:
@@ -157,7 +159,7 @@ class CallPairs:
         return None
 
     def _may_be(self, call: StoredCall, frame: Frame) -> bool:
-        """Tell whether a call may pair although its inputs differ."""
+        """Tell whether a call of the original may be the partner although inputs differ."""
         is_embedding = "embedding" in kind_word(call.kind)
         is_embedding_in_port = "embedding" in kind_word(frame.module.kind)
         return is_embedding == is_embedding_in_port
@@ -180,7 +182,7 @@ class CallPairs:
                 yield index, call
 
     def _at_same_place(self, frame: Frame) -> int | None:
-        """Find the call of the same name and kind.
+        """Find the original's call with the same module name and kind.
 
         It is inside the call that the enclosing call is paired with.
         """
@@ -191,7 +193,7 @@ class CallPairs:
         return None
 
     def _is_known_elsewhere(self, frame: Frame, call: StoredCall) -> bool:
-        """Tell whether inputs clearly belong to a different call.
+        """Tell whether the inputs clearly belong to a different call of the original.
 
         Their sizes differ, or they are different recorded values.
         """
@@ -210,7 +212,7 @@ class CallPairs:
         return kind_word(call.kind) == kind_word(frame.module.kind)
 
     def _has_name(self, frame: Frame, call: StoredCall) -> bool:
-        """Tell whether a call has a module's last name.
+        """Tell whether the names of two called modules end with the same word.
 
         The call is inside the call that the enclosing call is paired with.
         """
@@ -225,7 +227,7 @@ class CallPairs:
     def _agree(
         self, reference: Sequence[StoredTensor], port: Sequence[PortTensor], sizes: Sequence[float]
     ) -> bool:
-        """Tell whether all comparable tensors are equal, and at least 1 exists."""
+        """Tell whether all tensors that can be compared agree, and at least 1 exists."""
         pairs = matched(reference, port)
         is_complete = len(pairs) >= min(len(reference), len(port))
         if not pairs or not is_complete:

@@ -1,4 +1,4 @@
-"""``FindingLog``: the findings of a step, and their consequences."""
+"""``FindingLog``: collects a step's findings, and tells causes from consequences."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ AT_THE_END = sys.maxsize
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GradientPath:
-    """The modules and the code that a gradient has passed through.
+    """The modules and the code through which a gradient has passed.
 
     The path leads from the replaced values back to an output or a weight.
 
@@ -71,7 +71,7 @@ class LoggedFinding:
 
 
 class FindingLog:
-    """Findings of a single step."""
+    """The findings of a single step."""
 
     def __init__(self) -> None:
         self.logged: list[LoggedFinding] = []
@@ -81,7 +81,7 @@ class FindingLog:
         self.logged.append(logged)
 
     def folded(self) -> list[PortFinding]:
-        """Return the root findings, with their consequences attached."""
+        """Return the findings that are causes, with their consequences attached."""
         kept: list[LoggedFinding] = []
         # by the identity of a logged finding: what it follows from
         roots: dict[int, LoggedFinding] = {}
@@ -117,7 +117,7 @@ def _grouped(kept: Sequence[LoggedFinding]) -> list[LoggedFinding]:
 
 
 def _whole(same: Sequence[LoggedFinding]) -> LoggedFinding:
-    """Join all findings to a single finding."""
+    """Join all given findings into a single finding."""
     first = same[0].finding
     module = _common_module([each.finding.module for each in same])
     sentence = Phrase("{} The same holds for {} more weights.", first.sentence, len(same) - 1)
@@ -138,7 +138,7 @@ def _common_module(modules: Sequence[str]) -> str:
 
 
 def fold_steps(steps: Sequence[list[PortFinding]]) -> list[PortFinding]:
-    """Join the findings of several steps.
+    """Join the findings of several steps into a list of causes with consequences.
 
     A later finding may follow from an earlier finding.
     """
@@ -181,7 +181,7 @@ def _is_of_gradients(logged: LoggedFinding) -> int:
 
 
 def _cause(logged: LoggedFinding, kept: Sequence[LoggedFinding]) -> LoggedFinding | None:
-    """Find the finding that caused a given finding."""
+    """Find the kept finding that explains a given finding, if any."""
     for each in kept:
         if _is_again(each, logged):
             return each
@@ -215,7 +215,7 @@ def _is_again(first: LoggedFinding, other: LoggedFinding) -> bool:
 def _cause_of_gradient(
     logged: LoggedFinding, kept: Sequence[LoggedFinding]
 ) -> LoggedFinding | None:
-    """Find a mistake in code or in a module that the gradient has passed through."""
+    """Find a mistake in code or in a module through which a gradient has passed."""
     for each in kept:
         if each.is_forward and any(_is_on(path, each) for path in logged.paths):
             return each
@@ -242,7 +242,7 @@ def _is_on(path: GradientPath, forward: LoggedFinding) -> bool:
 
 
 def _anchor(frame: Frame | None) -> Frame | None:
-    """Return the innermost paired call, from a call outwards."""
+    """Return the innermost paired call among a call and its enclosing calls."""
     while frame is not None and frame.reference is None:
         frame = frame.parent
     return frame

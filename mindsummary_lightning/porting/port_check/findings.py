@@ -25,7 +25,7 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class CodeOperation:
-    """A call in a module's own code: name of the function and ``file.py:12``."""
+    """A function call in a module's own code: the function's name and the code line."""
 
     name: str
     line: str
@@ -33,7 +33,7 @@ class CodeOperation:
 
 @dataclass(slots=True, eq=False)
 class PortFinding:
-    """A place of the port that differs from the original.
+    """A place at which the port differs from the original.
 
     Attributes:
         module: the port's qualified name of the module that is wrong, or whose own code is; ``""``
@@ -94,7 +94,7 @@ class PortFinding:
 
 @dataclass(frozen=True, slots=True)
 class NotPaired:
-    """A module call that was not paired, and so not compared.
+    """A module call that was not compared because it has no partner.
 
     Attributes:
         module: its name.

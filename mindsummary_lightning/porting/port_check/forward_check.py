@@ -1,4 +1,4 @@
-"""``ForwardCheck``: compares and replaces inputs and outputs of modules."""
+"""``ForwardCheck``: compares and replaces the inputs and outputs of modules."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ class ForwardCheck:
     def _compare_input(
         self, frame: Frame, pair: TensorPair
     ) -> list[tuple[int, Array | None, bool]]:
-        """Compare a tensor of the original with the inputs of the port.
+        """Compare an input in the original with the port's input or inputs.
 
         Returns places, values and whether to heal.
         """
@@ -220,7 +220,7 @@ class ForwardCheck:
         return [(place, part, heals) for place, part in zip(pair.port, parts, strict=True)]
 
     def _begins_elsewhere(self, reference: StoredTensor, port: PortTensor) -> bool:
-        """Tell whether an input is a different recorded value of other rank.
+        """Tell whether an input has a different rank, but is recorded elsewhere.
 
         One package cuts an image into windows before it calls the attention, and another one does
         so inside.
@@ -254,7 +254,7 @@ class ForwardCheck:
         self._log.add(LoggedFinding(finding, self._frame_or_none(blamed), call, order))
 
     def _blamed(self, frame: Frame) -> Frame:
-        """Find the enclosing call in whose code an input was computed."""
+        """Find the enclosing call whose own code computed an input."""
         for parent in frame.ancestors():
             is_compared = parent.reference is not None or parent.has_compared_inside
             if is_compared or self._has_known_inputs(parent):
@@ -335,7 +335,7 @@ class ForwardCheck:
         )
 
     def _of_other_size(self, frame: Frame, recorded: Array, port: PortTensor) -> Array | None:
-        """Return the original's output for an output of a different size.
+        """Return the original's output to replace an output of a different size.
 
         Later calls run on it.
         """
@@ -343,7 +343,7 @@ class ForwardCheck:
         return None if is_kept else recorded
 
     def _has_reason(self, frame: Frame, call: StoredCall, tolerance: PrecisionTolerance) -> bool:
-        """Report random numbers or doubtful inputs that explain a wrong output.
+        """Report random numbers or doubtful inputs if they explain a wrong output.
 
         Returns whether there are any.
         """
@@ -426,7 +426,7 @@ class ForwardCheck:
             return False
         self._not_tested(
             Phrase("{} ({})", module_words(frame.module.name), frame.module.kind),
-            Phrase("it draws random numbers; set its probability to 0 in both"),
+            Phrase("it draws random numbers; set its probability to 0 in both models"),
         )
         return True
 
@@ -440,7 +440,7 @@ class ForwardCheck:
         self.innermost.operations.append(operation)  # type: ignore[arg-type]
 
     def note_precision(self, precision: str) -> None:
-        """Note the precision in which code of the port computes."""
+        """Note the precision with which the port's code computes."""
         if precision in TOLERANCES:
             self.precision = coarsest({precision, self.precision})
 
@@ -461,7 +461,7 @@ class ForwardCheck:
         parent.operations.clear()
 
     def _tolerance(self, dtypes: set[str]) -> PrecisionTolerance:
-        """Return the tolerance for dtypes and the coarsest precision so far."""
+        """Return the tolerance for the given dtypes and the coarsest precision so far."""
         floats = {dtype for dtype in dtypes if dtype in TOLERANCES}
         self.precision = coarsest(
             {*floats, self.precision} - {"float64"} if floats != {"float64"} else floats

@@ -14,7 +14,7 @@ def input_finding(
     blamed: Frame, frame: Frame, reference: StoredTensor, port: PortTensor, found: TensorComparison,
     tolerance: PrecisionTolerance,
 ) -> PortFinding:  # fmt: skip
-    """Make the finding that a call's code computed a wrong input of an inner call."""
+    """Describe a finding: a call's own code computed a wrong input for an inner call."""
     what = module_words(frame.module.name)
     place = Phrase(
         "code of {} between {} and {}",
@@ -47,7 +47,7 @@ def output_finding(
     found: TensorComparison,
     tolerance: PrecisionTolerance,
 ) -> PortFinding:
-    """Make the finding that a module computed a wrong output.
+    """Describe a finding: a module computed a wrong output.
 
     The cause is the module, or its own code after the last inner module.
     """
@@ -62,17 +62,17 @@ def output_finding(
     if found.relation is Relation.OTHER_SIZE:
         shapes = [*port.array.shape], [*reference.shape]
         sentence = Phrase(
-            "{} gets the right inputs, its output has shape {} instead of {}.", name, *shapes
+            "{} gets the right inputs, but its output has shape {} instead of {}.", name, *shapes
         )
     elif is_own_code:
         sentence = Phrase(
-            "The modules in {} are right, its output differs by {:.1e} (tolerance {:.0e}): "
-            "its own code after {}.",
+            "The modules inside {} are right, but its output differs by {:.1e} (tolerance "
+            "{:.0e}): the cause is its own code after {}.",
             name, found.distance, tolerance.value, frame.last,
         )  # fmt: skip
     else:
         sentence = Phrase(
-            "{} ({}) gets the right inputs, its output differs by {:.1e} (tolerance {:.0e}).",
+            "{} ({}) gets the right inputs, but its output differs by {:.1e} (tolerance {:.0e}).",
             name, module.kind, found.distance, tolerance.value,
         )  # fmt: skip
     return PortFinding(
@@ -89,7 +89,7 @@ def module_words(name: str) -> str:
 
 
 def code_words(frame: Frame) -> str:
-    """Name the owner of a call's code.
+    """Name the module whose code a call runs.
 
     A call without a module stands for the training step.
     """
@@ -104,7 +104,7 @@ def _with_settings(sentence: Phrase, module: PortModule, partner: StoredModule |
         return sentence
     if partner.is_training != module.is_training:
         mode = Phrase("training mode" if module.is_training else "evaluation mode")
-        return Phrase("{} It is in {}, in the original it is not.", sentence, mode)
+        return Phrase("{} The module is in {}, but not in the original.", sentence, mode)
     common = partner.settings.keys() & module.settings.keys()
     others = [
         f"{name}={module.settings[name]} ({partner.settings[name]})"
@@ -114,5 +114,5 @@ def _with_settings(sentence: Phrase, module: PortModule, partner: StoredModule |
     if not others:
         return sentence
     return Phrase(
-        "{} Its settings, in brackets those of the original: {}.", sentence, ", ".join(others)
+        "{} Its settings, with the original's in brackets: {}.", sentence, ", ".join(others)
     )

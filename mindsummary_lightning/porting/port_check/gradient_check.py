@@ -1,4 +1,4 @@
-"""``GradientCheck``: the backward pass of the port."""
+"""``GradientCheck``: checks the gradients of the port's backward pass."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mindsummary_lightning.porting.port_check.weight_pairs import WeightPairs
 
 
 class GradientCheck:
-    """A backward pass of the port.
+    """Checks the gradients in a backward pass of the port.
 
     Args:
         reference: the recorded step.
@@ -41,5 +41,5 @@ class GradientCheck:
 
     @property
     def agreed(self) -> int:
-        """How many gradients agreed."""
+        """The number of gradients that agreed."""
         return self.outputs.agreed + self.weights.agreed

@@ -1,4 +1,4 @@
-"""``GradientPaths``: the modules and the code that a gradient has passed."""
+"""``GradientPaths``: finds the modules and the code that a gradient has passed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mindsummary_lightning.values.whole_step import StoredTensor
 
 @dataclass(frozen=True, slots=True)
 class Blame:
-    """The module that a wrong gradient has passed.
+    """The module that is to blame for a wrong gradient.
 
     Attributes:
         module: its name; ``""`` for the network or the code of the training step.
@@ -44,7 +44,7 @@ class GradientPaths:
     def of_output(
         self, call: PairedCall, output: PairedOutput
     ) -> tuple[tuple[Frame | None, ...], tuple[str, ...]]:
-        """Calls whose own code has used an output, and modules that it has passed."""
+        """List calls whose code used an output, and modules that its gradient has passed."""
         visible: list[Frame | None] = []
         frame: Frame | None = call.frame
         while frame is not None:
@@ -61,7 +61,7 @@ class GradientPaths:
         return (*visible, *used), _module_names(used)
 
     def passes_random(self, call: PairedCall, output: PairedOutput) -> bool:
-        """Whether a module or code that draws random numbers has passed the gradient."""
+        """Tell whether a gradient has passed modules or code that draw random numbers."""
         regions, passed = self.of_output(call, output)
         for region in regions:
             if region is not None and region.has_drawn_at_all:
@@ -74,7 +74,7 @@ class GradientPaths:
     def blamed(
         self, call: PairedCall, regions: tuple[Frame | None, ...], output: PairedOutput
     ) -> Blame:
-        """Find the module that a wrong gradient has passed."""
+        """Find the module that is to blame for a wrong gradient."""
         inside = (call.frame, *call.frame.ancestors())
         users = [each for each in regions if each is not None and each not in inside]
         custom = [each for each in users if not each.module.is_library and self._has_code(each)]
@@ -90,7 +90,7 @@ class GradientPaths:
         return Blame("" if owner is None else owner.module.name, is_own_backward=False)
 
     def of_weight(self, weight: str) -> tuple[GradientPath, ...]:
-        """List the gradient paths of all uses of a weight.
+        """List the paths that a weight's gradient takes, a path per use of the weight.
 
         Empty if not all are known.
         """
@@ -106,7 +106,7 @@ class GradientPaths:
         return tuple(paths)
 
     def likely_of(self, module: str) -> tuple[GradientPath, ...]:
-        """List the gradient paths that a weight probably has.
+        """List the paths that gradients of a module's weights probably take.
 
         They come from the calls that its module's outputs feed.
         """
@@ -131,7 +131,7 @@ class GradientPaths:
         return True
 
     def _used_in(self, users: list[PairedCall]) -> list[Frame]:
-        """List calls, and inner calls fed by their inputs through code alone."""
+        """Add to calls the inner calls that use their inputs, directly or through code."""
         regions: list[Frame] = []
         done: set[int] = set()
         while users:
@@ -144,7 +144,7 @@ class GradientPaths:
         return regions
 
     def _has_code(self, frame: Frame) -> bool:
-        """Tell whether a call has computations of its own.
+        """Tell whether a call's own code computes anything, apart from inner calls.
 
         A call that only passes returned values to modules has none.
         """
@@ -171,14 +171,14 @@ class GradientPaths:
         return self._is_among(output.reference, outputs)
 
     def _calls_in(self, around: Frame | None) -> list[PairedCall]:
-        """List the paired calls in a call's own code.
+        """List the paired calls that a call's own code makes.
 
         The code of containers that only the port has belongs to the call.
         """
         return [each for each in self._forward.paired if _paired_parent(each.frame) is around]
 
     def _fed_by_code(self, around: Frame | None, after: int) -> list[PairedCall]:
-        """List later inner calls whose inputs the enclosing call's code computed."""
+        """List later inner calls with inputs that the enclosing call's code computed."""
         calls = self._reference.step.calls
         is_computed = self._reference.is_computed_in_code
         found = []

@@ -1,4 +1,4 @@
-"""``GradientScale``: by how much the gradients of both sides are scaled."""
+"""``GradientScale``: the factors by which original and port scale gradients."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class GradientScale:
-    """Scales of the gradients, as of a scaled loss.
+    """The factors by which original and port scale gradients, such as a loss scale.
 
     Attributes:
         recorded: factor of the original's gradients.
@@ -19,5 +19,5 @@ class GradientScale:
 
     @property
     def factor(self) -> float:
-        """The port's scale over the original's."""
+        """The port's gradient scale, divided by the original's."""
         return self.port / self.recorded

@@ -1,4 +1,4 @@
-"""How an input or output of the port compares with the original's."""
+"""Compares inputs or outputs of the port's modules with the original's."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mindsummary_lightning.values.whole_step import StoredCall, StoredTensor
 
 
 class Relation(enum.Enum):
-    """Result of a comparison."""
+    """How two tensors compare."""
 
     AGREES = "agrees"
     DIFFERS = "differs"
@@ -32,7 +32,7 @@ class Relation(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class TensorComparison:
-    """Result of comparing two tensors.
+    """The result of comparing two tensors.
 
     Attributes:
         relation: what was found.
@@ -49,7 +49,7 @@ class TensorComparison:
 def compared(
     reference: Array, port: Array, tolerance: float, *, may_transpose: bool = True
 ) -> TensorComparison:
-    """Compare a tensor of the original with a tensor of the port.
+    """Compare an original tensor with the port's tensor.
 
     Args:
         reference: array of the original.
@@ -74,7 +74,7 @@ def compared(
 def _compared_in_layouts(
     reference: Array, port: Array, tolerance: float, found: Sequence[Layout]
 ) -> TensorComparison:
-    """Compare in the most likely layout first, then in more layouts."""
+    """Compare two tensors in the most likely layout first, then in more layouts."""
     distances: list[float] = []
     for layout in found:
         placed = layout.applied(reference)
@@ -119,7 +119,7 @@ def _compared_sizes(reference: Array, port: Array, tolerance: float) -> TensorCo
 
 @dataclass(frozen=True, slots=True)
 class TensorPair:
-    """A tensor of the original, and the port's tensor or the parts of it.
+    """A tensor of the original, and the port's tensor or tensors that hold its parts.
 
     Attributes:
         reference: of the original.
@@ -205,7 +205,7 @@ def is_rounding(
     place: int,
     again: Callable[[], Sequence[Array] | None],
 ) -> bool:
-    """Tell whether a difference is only rounding.
+    """Tell whether an output differs from the recorded output only by rounding.
 
     The original is as near to a float64 run as the port's own run is.
 
@@ -228,18 +228,18 @@ def is_rounding(
 
 
 def doubt_of(reference: StoredTensor, port: PortTensor, found: TensorComparison) -> Doubt:
-    """Make a doubt about an input that may be right, with a copy of its values."""
+    """Describe an input that differs but may be right, with a copy of its values."""
     kept = PortTensor(port.path, port.array.copy(), port.dtype)
     return Doubt(reference, kept, found.distance)
 
 
 def borders(parts: Sequence[PortTensor], axis: int) -> list[int]:
-    """Return the indices at which a concatenation is split into its tensors."""
+    """Return the indices at which a joined tensor is split into its parts."""
     lengths = [part.array.shape[axis] for part in parts]
     return [int(border) for border in np.cumsum(lengths)[:-1]]
 
 
 def returns_its_inputs(call: StoredCall) -> bool:
-    """Tell whether all outputs of a recorded call are its inputs."""
+    """Tell whether a recorded call only returns its inputs as outputs."""
     inputs = {tensor.array for tensor in call.inputs}
     return bool(call.outputs) and all(tensor.array in inputs for tensor in call.outputs)

@@ -1,4 +1,4 @@
-"""Names module classes by a common word for both frameworks."""
+"""Names module classes by the same words for PyTorch and MindSpore."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pairs layers by shape and order, if names and values pair no weights."""
+"""Pairs layers by shape and order, where names and values did not pair weights."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _JOINED = 3  # query, key and value
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """Weights of a module, or of modules that are one module in the second framework.
+    """The weights of a module, or of modules that the second framework joins.
 
     Attributes:
         weights: names by their role, such as ``weight`` and ``bias``; several names, whose rows are
@@ -36,14 +36,14 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class RolePair:
-    """Names in the original, whose rows are joined, and the name in the port."""
+    """The original's weights, by names, whose joined rows are a weight of the port."""
 
     references: tuple[str, ...]
     port: str
 
 
 def pair_layers(reference: Mapping[str, Array], port: Mapping[str, Array]) -> list[RolePair]:
-    """Pair the remaining weights layer by layer.
+    """Pair the weights that have no partner yet, layer by layer.
 
     Layers of equal shapes are paired in their order. Then whole runs of layers that come in another
     order are paired.
@@ -146,7 +146,7 @@ def _shapes(layers: Sequence[Layer]) -> list[tuple[int, ...]]:
 
 
 def _runs(layers: Sequence[Layer], taken: set[int]) -> list[list[Layer]]:
-    """Group the remaining layers in runs of consecutive layers."""
+    """Group the layers that have no partner yet into runs of consecutive layers."""
     runs: list[list[Layer]] = [[]]
     for layer in layers:
         if id(layer) in taken:

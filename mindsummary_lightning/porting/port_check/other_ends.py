@@ -1,4 +1,4 @@
-"""``OtherEnds``: modules whose output is computed elsewhere in the original."""
+"""``OtherEnds``: module outputs that equal a different tensor of the original."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mindsummary_lightning.values.whole_step import StoredCall, StoredTensor
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OtherEnd:
-    """A module of the port whose output equals a different recorded value.
+    """A module of the port whose output equals a different recorded tensor.
 
     Attributes:
         frame: the module's call.
@@ -28,7 +28,7 @@ class OtherEnd:
 
 
 class OtherEnds:
-    """Collects outputs that equal a different recorded value than expected.
+    """Collects outputs that equal a different recorded tensor than expected.
 
     Such an output is no mistake if the code after the module computes the expected value.
 
@@ -48,7 +48,7 @@ class OtherEnds:
         port: PortTensor,
         tolerance: PrecisionTolerance,
     ) -> bool:
-        """Keep an output that equals a different recorded value.
+        """Keep an output if it equals a different recorded tensor than expected.
 
         Returns whether the output was kept.
         """
@@ -64,7 +64,7 @@ class OtherEnds:
         return False
 
     def within(self, frame: Frame | None) -> OtherEnd | None:
-        """Find the innermost kept output in a call.
+        """Find the innermost kept output among a call and the calls inside it.
 
         ``None`` stands for any call.
         """
@@ -85,7 +85,7 @@ class OtherEnds:
         ]
 
     def remove(self, other: OtherEnd) -> None:
-        """Remove an output that was a mistake.
+        """Remove a kept output that turned out to be a mistake.
 
         The same output of enclosing modules is removed, too, as it is the same mistake.
         """

@@ -31,7 +31,7 @@ _LEAST_OUTPUT_GRADIENT = 1e-6
 
 
 class OutputGradientCheck:
-    """The gradients that reach outputs of the port's modules.
+    """Compares the gradients that reach outputs of the port's modules.
 
     Args:
         reference: the recorded step.
@@ -76,7 +76,7 @@ class OutputGradientCheck:
         return TOLERANCES[self._forward.precision].gradient
 
     def check(self, call: PairedCall, output: PairedOutput, gradient: Array) -> Array | None:
-        """A gradient has reached an output.
+        """Compare a gradient that reached an output, and return its replacement.
 
         Args:
             call: whose output it is.
@@ -113,7 +113,7 @@ class OutputGradientCheck:
         return expected
 
     def missing(self) -> Iterator[tuple[PairedCall, PairedOutput, Array]]:
-        """Yield outputs without a gradient that the original has, the last first.
+        """Yield outputs that lack a gradient that the original has, the last output first.
 
         Each missing gradient is reported. The third item is the gradient that should be passed on.
         """
@@ -165,7 +165,9 @@ class OutputGradientCheck:
         else:
             place = Phrase("code of {} after {}", where, name)
         if kind == "no gradient":
-            sentence = Phrase("No gradient reaches {}, in the original one does: {}.", name, place)
+            sentence = Phrase(
+                "No gradient reaches {}, but in the original a gradient does: {}.", name, place
+            )
         else:
             sentence = Phrase(
                 "The gradient that reaches {} differs by {:.1e} (tolerance {:.0e}): {}.",

@@ -12,7 +12,7 @@ from mindsummary_lightning.values.whole_step import StoredTensor
 
 @dataclass(frozen=True, slots=True)
 class PortTensor:
-    """An input or output tensor of a module of the port.
+    """An input or output tensor of a port's module.
 
     Attributes:
         path: dotted path in a nested input or output; ``""`` for a single tensor.
@@ -47,7 +47,7 @@ class PortModule:
 
 @dataclass(slots=True, eq=False)
 class Frame:
-    """A call of a module of the port.
+    """A module call in the port.
 
     Attributes:
         module: that is called.
@@ -90,7 +90,7 @@ class Frame:
     left: int = -1
 
     def ancestors(self) -> list[Frame]:
-        """Yield the enclosing calls, the innermost first."""
+        """List the enclosing calls, the innermost first."""
         found: list[Frame] = []
         frame = self.parent
         while frame is not None:
@@ -114,7 +114,7 @@ class WeightUse:
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """An input that differs and may be right, such as a mask or permuted axes."""
+    """An input that differs but may be right, such as a mask or permuted axes."""
 
     reference: StoredTensor
     port: PortTensor
@@ -123,7 +123,7 @@ class Doubt:
 
 @dataclass(frozen=True, slots=True)
 class PairedOutput:
-    """An output of a paired call.
+    """An output of a paired module call.
 
     Attributes:
         port: path of the output in the port.
@@ -140,7 +140,7 @@ class PairedOutput:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairedCall:
-    """A finished module call of the port.
+    """A finished port call that is paired with a call of the original.
 
     It holds the index of the matched call of the original, and the call's outputs.
     """
@@ -153,7 +153,7 @@ class PairedCall:
 
 @dataclass(frozen=True, slots=True)
 class CallAnswer:
-    """Replacement inputs or outputs of a call.
+    """The tensors that replace the inputs or outputs of a call.
 
     Attributes:
         values: a value for each tensor, in the port's shape; ``None`` keeps the port's value.

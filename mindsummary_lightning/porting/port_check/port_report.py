@@ -1,4 +1,4 @@
-"""``PortReport``: result of the check of a port."""
+"""``PortReport``: the result of checking a ported model."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class CheckedStep:
 
 
 class PortReport:
-    """The findings of a check, over all its steps.
+    """The findings of checking a ported model, in all checked steps.
 
     Args:
         reference: what the port was checked against.
@@ -83,17 +83,17 @@ class PortReport:
 
     @property
     def paired_calls(self) -> int:
-        """Count the compared module calls of all steps."""
+        """Count the module calls that were compared, in all steps together."""
         return sum(step.paired_calls for step in self.steps)
 
     @property
     def agreed(self) -> int:
-        """Count the tensors that agreed, of all steps."""
+        """Count the tensors that agreed, in all steps together."""
         return sum(step.agreed for step in self.steps)
 
     @property
     def unpaired(self) -> list[NotPaired]:
-        """List the modules that were not paired, without repetition."""
+        """List the modules that were not paired, each module only once."""
         found: dict[NotPaired, None] = {}
         for step in self.steps:
             found.update(dict.fromkeys(step.unpaired))
@@ -101,7 +101,7 @@ class PortReport:
 
     @property
     def not_tested(self) -> list[NotTested]:
-        """List the checks that were not made, without repetition."""
+        """List the checks that were not made, each check only once."""
         found: dict[NotTested, None] = {}
         for step in self.steps:
             found.update(dict.fromkeys(step.not_tested))
@@ -146,7 +146,7 @@ class PortReport:
         return text
 
     def to_html(self, path: str | os.PathLike[str] | None = None, *, language: str = "en") -> str:
-        """Return the report as a page, and write it to ``path`` if given.
+        """Return the report as an HTML page, and write it to ``path`` if given.
 
         Args:
             path: of the file.
@@ -163,7 +163,7 @@ class PortReport:
         return text
 
     def text(self) -> str:
-        """Return the report as text for a terminal, findings first, at most a screen."""
+        """Return the report as at most a screen of terminal text, findings first."""
         lines = [self._headline()]
         for number, finding in enumerate(self.findings[:_MOST_LINES], 1):
             lines.extend(_finding_lines(number, finding, len(self.findings)))

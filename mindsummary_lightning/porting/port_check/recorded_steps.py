@@ -1,4 +1,4 @@
-"""Finds the recorded steps that a port is checked against."""
+"""Finds the recorded steps of the original with which a port is compared."""
 
 from __future__ import annotations
 
@@ -49,12 +49,14 @@ def recorded_paths(
     missing = [step for step in wanted if step not in found]
     if missing:
         has = listed([str(step) for step in found], _LISTED)
-        raise ValueError(f"steps must be recorded in {path}, got {missing[0]}. It has {has}")
+        raise ValueError(
+            f"steps must be recorded in {path}, got {missing[0]}. Its recorded steps are {has}"
+        )
     return {step: found[step] for step in sorted(wanted)}
 
 
 def open_step(path: str) -> ReferenceStep:
-    """Open the recorded step of a file."""
+    """Open the file of a recorded step."""
     return ReferenceStep(WholeStepReader(path))
 
 

@@ -1,4 +1,4 @@
-"""``ReferenceStep``: the original's step by module, call and value."""
+"""``ReferenceStep``: finds a recorded step's tensors by module, call and value."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _NEAR = 1e-3  # relative difference of the sizes of two arrays that may agree
 
 
 class ReferenceStep:
-    """A recorded step.
+    """A recorded step of the original model.
 
     Args:
         reader: of the step's file.
@@ -50,7 +50,7 @@ class ReferenceStep:
         }
 
     def array(self, tensor: StoredTensor) -> Array:
-        """Read the array of a tensor, bfloat16 as float32."""
+        """Read a recorded tensor as a NumPy array; bfloat16 becomes float32."""
         return self._reader.array(tensor)
 
     def size(self, tensor: StoredTensor) -> float:
@@ -66,7 +66,7 @@ class ReferenceStep:
 
     @cached_property
     def calls_of(self) -> Mapping[str, list[int]]:
-        """Indices of calls by module."""
+        """The indices of every module's calls, by module name."""
         calls: defaultdict[str, list[int]] = defaultdict(list)
         for index, call in enumerate(self.step.calls):
             calls[call.module].append(index)
@@ -74,13 +74,13 @@ class ReferenceStep:
 
     @cached_property
     def weights_below(self) -> dict[str, frozenset[str]]:
-        """Names of weights by module, including its submodules."""
+        """The weights in every module and its submodules, by module name."""
         names = [module.name for module in self.step.modules] or [*self.calls_of]
         return weights_below(names, self.weights)
 
     @cached_property
     def own_weights(self) -> dict[str, frozenset[str]]:
-        """Names of weights by the module that holds them itself."""
+        """The weights that every module holds itself, by module name."""
         return own_weights(self.weights_below, self.weights)
 
     def has_weights(self, module: str) -> bool:
@@ -121,7 +121,7 @@ class ReferenceStep:
         return False
 
     def leaves_its_input(self, call: StoredCall) -> bool:
-        """Tell whether a dropout call returns its input."""
+        """Tell whether a call of a dropout module returned its input unchanged."""
         is_one_to_one = len(call.inputs) == 1 and len(call.outputs) == 1
         if not is_random_kind(call.kind) or not is_one_to_one:
             return False
@@ -143,7 +143,7 @@ class ReferenceStep:
 
     @cached_property
     def _outputs(self) -> set[tuple[int, float]]:
-        """Return element counts and root mean squares of all outputs and batch tensors.
+        """Return the element counts and root mean squares of outputs and batch tensors.
 
         Such values are not computed by code.
         """
@@ -153,7 +153,7 @@ class ReferenceStep:
         return {(_elements(tensor), self.size(tensor)) for tensor in tensors}
 
     def is_computed_in_code(self, tensor: StoredTensor) -> bool:
-        """Tell whether code between modules has computed an input."""
+        """Tell whether an input was computed by code between modules, not by a module."""
         return (_elements(tensor), self.size(tensor)) not in self._outputs
 
     def is_same(self, tensor: StoredTensor, other: StoredTensor) -> bool:

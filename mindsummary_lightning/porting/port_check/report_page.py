@@ -1,4 +1,4 @@
-"""The page of a port's check: findings and the module tree, without a script."""
+"""The HTML page of a port check, without scripts: findings and module tree."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ class _Page:
         return inner.get("", "")
 
     def _state(self, name: str) -> str:
-        """Return the CSS class of a module's label."""
+        """Return the CSS class that shows the state of a module."""
         follows: set[str] = set()
         for finding in self._report.findings:
             if finding.module == name:

@@ -1,4 +1,4 @@
-"""``StepParts``: compares batch, weights before, loss and update of a step."""
+"""``StepParts``: compares the batch, initial weights, loss and update of a step."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class PortWeight:
 
 @dataclass(slots=True, eq=False)
 class _Updates:
-    """Parameter updates that differ, and whether any parameter changed."""
+    """The parameter updates that differ, and whether any parameter changed at all."""
 
     wrong: list[PortFinding] = field(default_factory=list)
     unchanged: list[PortFinding] = field(default_factory=list)
@@ -98,7 +98,7 @@ class StepParts:
     def batch(
         self, number: int, tensors: Sequence[PortTensor], line: str = ""
     ) -> list[Array | None]:
-        """Compare the batch of the port's own loader.
+        """Compare the batch from the port's own data loader with the recorded batch.
 
         Returns:
             The recorded values in the port's shapes; ``None`` where the batch has no such tensor.
@@ -145,7 +145,8 @@ class StepParts:
     def _report_missing_batch(self, tensor: StoredTensor, tensors: Sequence[PortTensor]) -> None:
         shapes = [[*each.array.shape] for each in tensors]
         sentence = Phrase(
-            "The batch has no tensor that fits {} of shape {}. Its shapes are {}.",
+            "The port's batch has no tensor that fits the original's {} of shape {}. The "
+            "port's shapes are {}.",
             tensor.path or "0", [*tensor.shape], shapes,
         )  # fmt: skip
         finding = PortFinding(
@@ -158,7 +159,7 @@ class StepParts:
     def _report_batch_count(self, number: int) -> None:
         count = len(self._reference.step.batches)
         sentence = Phrase(
-            "The step of the port has more than {} batches, as many as the original's.", count
+            "The port's step uses more than {} batches, the number in the original's step.", count
         )
         for each in self._log.logged:
             if each.finding.place == "batches":
@@ -197,7 +198,7 @@ class StepParts:
         if not is_judged:
             self.not_tested.append(
                 NotTested(
-                    Phrase("weights before the step"), Phrase("the step is not the first one")
+                    Phrase("weights before the step"), Phrase("this step is not the first step")
                 )
             )
         return given
@@ -215,7 +216,7 @@ class StepParts:
     ) -> PortFinding:
         sentence = Phrase(
             "The weight {} differs by {:.1e} before the step. "
-            "The check goes on with the recorded one.",
+            "The check goes on with the recorded weight.",
             weight.name, distance,
         )  # fmt: skip
         return PortFinding(
@@ -230,7 +231,7 @@ class StepParts:
             sentence = Phrase(
                 "{} of {} weights differ before the step: "
                 "transfer the original's weights to the port. "
-                "The check goes on with the recorded ones.",
+                "The check goes on with the recorded weights.",
                 len(differing), count,
             )  # fmt: skip
             whole = PortFinding("", "weights", Phrase("weights"), farthest, _EQUAL_WEIGHT, sentence)
@@ -253,7 +254,7 @@ class StepParts:
         losses = self._reference.step.losses
         if number >= len(losses):
             self.not_tested.append(
-                NotTested(Phrase("loss"), Phrase("the original has recorded none"))
+                NotTested(Phrase("loss"), Phrase("the original recorded no loss here"))
             )
             return
         expected = float(np.mean(self._reference.array(losses[number])))
@@ -263,8 +264,8 @@ class StepParts:
             self.agreed += 1
             return
         sentence = Phrase(
-            "The loss is {:.6g} instead of {:.6g}: "
-            "the code between the last compared module and the loss.",
+            "The loss is {:.6g} instead of {:.6g}: the cause is the code between the last "
+            "compared module and the loss.",
             found, expected,
         )  # fmt: skip
         finding = PortFinding(
@@ -282,7 +283,7 @@ class StepParts:
         settings: Sequence[Mapping[str, object]],
         is_known: bool = True,
     ) -> None:
-        """Compare weights and running statistics after the step.
+        """Compare the weights and running statistics after the step with the original's.
 
         Args:
             before: as the step began, by the port's names.
@@ -323,12 +324,14 @@ class StepParts:
             (found.unchanged if is_unchanged else found.wrong).append(finding)
 
     def _report_unchanged(self, findings: Sequence[PortFinding]) -> None:
-        """Report unchanged weights as weights that no optimizer has."""
+        """Report weights that the step did not change, as no optimizer holds them."""
         if not findings:
             return
         names = listed([str(each.place) for each in findings], _MOST_NAMED)
         first = findings[0]
-        first.sentence = Phrase("The original's step changes {}, the port's does not.", names)
+        first.sentence = Phrase(
+            "The original's step changes {}, but the port's step does not.", names
+        )
         first.consequences.extend(findings[1:])
         self._log.add(LoggedFinding(first, None))
 
@@ -342,7 +345,7 @@ class StepParts:
             self._log.add(LoggedFinding(self._update_finding(findings, others), None))
         elif others:
             what = Phrase("settings of the optimizer")
-            reason = Phrase("they have no effect in this step: {}", "; ".join(others))
+            reason = Phrase("these settings have no effect in this step: {}", "; ".join(others))
             self.not_tested.append(NotTested(what, reason))
 
     def stepped_gradients(self, gradients: Mapping[str, Array]) -> None:
@@ -371,8 +374,9 @@ class StepParts:
         size = _joint_norm(known[name] for name in wrong)
         own = _joint_norm(gradients[name] for name in wrong)
         sentence = Phrase(
-            "The optimizer gets other gradients for {} weights: {}. Their norm is {:.3g}, in the "
-            "original {:.3g}. The code after the backward pass changes them, such as clipping.",
+            "The optimizer gets gradients that differ from the original's for {} weights: "
+            "{}. Their norm is {:.3g}, in the "
+            "original {:.3g}. Code after the backward pass, such as clipping, changes them.",
             len(wrong), listed(wrong, _MOST_NAMED), own, size,
         )  # fmt: skip
         self._stepped = PortFinding(
@@ -397,7 +401,7 @@ class StepParts:
         return self._weights.pairs[name].in_port(arrays)
 
     def _has_no_gradient(self, update: PortFinding) -> bool:
-        """Tell whether the weight of an update has no gradient, which is reported already."""
+        """Tell whether a missing gradient, which is reported already, explains an update."""
         for logged in self._log.logged:
             is_same_place = str(logged.finding.place) == str(update.place)
             if logged.finding.kind == "no gradient" and is_same_place:
@@ -419,8 +423,8 @@ class StepParts:
             return None
         relative = distance / rms(change) if rms(change) > 0.0 else np.inf
         sentence = Phrase(
-            "The update of {} differs by {:.1e} of its size (tolerance {:.0e}), "
-            "on the original's gradients.",
+            "With the original's gradients, the update of {} differs by {:.1e} of its size "
+            "(tolerance {:.0e}).",
             weight.name, relative, self._tolerance.update,
         )  # fmt: skip
         return PortFinding(
@@ -430,7 +434,7 @@ class StepParts:
         )  # fmt: skip
 
     def _expected_after(self, name: str) -> Array | None:
-        """Return a weight of the original after the step; ``None`` if it is unknown."""
+        """Return a weight's values after the original's step; ``None`` if unknown."""
         arrays: list[Array] = []
         for source in self._weights.references(name):
             after = self._reference.weights[source].after
@@ -440,12 +444,12 @@ class StepParts:
         return self._weights.pairs[name].in_port(arrays) if arrays else None
 
     def _update_finding(self, findings: list[PortFinding], others: Sequence[str]) -> PortFinding:
-        """Join all differing weight updates to a single finding."""
+        """Join all weight updates that differ into a single finding."""
         if len(findings) == 1 and not others:
             return findings[0]
         names = listed([str(each.place) for each in findings], _MOST_NAMED)
         sentence: str = Phrase(
-            "The optimizer changes {} weights otherwise on the original's gradients: {}.",
+            "With the original's gradients, the optimizer updates {} weights differently: {}.",
             len(findings),
             names,
         )
@@ -473,7 +477,7 @@ class StepParts:
 
 
 def _joint_norm(arrays: Iterable[Array]) -> float:
-    """The norm of arrays as a single vector."""
+    """Return the norm of all arrays, taken as a single vector."""
     return math.hypot(*(float(np.linalg.norm(array)) for array in arrays))
 
 

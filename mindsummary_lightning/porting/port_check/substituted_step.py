@@ -22,7 +22,7 @@ _LEAST_PAIRED = 0.5  # of the smaller side's weights: fewer are another architec
 
 
 class SubstitutedStep:
-    """Receives events of a step in order, and gives replacement values.
+    """Receives the events of a step in order, and returns replacement values.
 
     Args:
         reference: the recorded step.
@@ -108,7 +108,7 @@ def _checked_pairs(reference: ReferenceStep, weights: Sequence[PortWeight]) -> W
     smaller = min(len(recorded), len(own))
     if paired < _LEAST_PAIRED * smaller or (smaller > 0 and not paired):
         raise ValueError(
-            f"the weights of the port must be those of the original, got {paired} of {smaller} "
+            f"the port's weights must fit the original's weights, got {paired} of {smaller} "
             "that fit. Without a "
             f"partner are {listed(pairs.only_port, _LISTED)} in the port and "
             f"{listed(pairs.only_reference, _LISTED)} in the original. "

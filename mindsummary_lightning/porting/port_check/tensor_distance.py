@@ -1,4 +1,4 @@
-"""Measures distances and finds layouts of two tensors."""
+"""Measures how far two tensors differ, and finds layouts in which they agree."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CHANNELS_LAST = {4: (0, 2, 3, 1), 5: (0, 2, 3, 4, 1)}
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Conversion of a reference array to the port's shape.
+    """A conversion of an original array to the port's shape.
 
     Attributes:
         axes: order of the axes of the squeezed array.
@@ -38,11 +38,11 @@ class Layout:
 
     @property
     def is_plain(self) -> bool:
-        """Tell whether no axes change places."""
+        """Tell whether all axes keep their places."""
         return self.axes == tuple(range(len(self.axes)))
 
     def applied(self, array: Array) -> Array:
-        """Convert a reference array to the port's layout."""
+        """Convert an original array to the port's layout."""
         if self.is_flat:
             return array.reshape(self.shape)
         squeezed = array.reshape(_squeezed(array.shape))
@@ -51,7 +51,7 @@ class Layout:
 
 
 def layouts(reference: tuple[int, ...], port: tuple[int, ...]) -> Iterator[Layout]:
-    """Yield layouts from a reference's shape to a port's, most likely first."""
+    """Yield layouts that convert one shape to the port's shape, most likely first."""
     squeezed, wanted = _squeezed(reference), _squeezed(port)
     if sorted(squeezed) != sorted(wanted):
         if _is_merged(squeezed, wanted) or _is_merged(wanted, squeezed):
@@ -73,7 +73,7 @@ def layouts(reference: tuple[int, ...], port: tuple[int, ...]) -> Iterator[Layou
 
 
 def relative_distance(reference: Array, port: Array, floor: float = 0.0) -> float:
-    """Divide the difference's root mean square by the reference's.
+    """Return the root mean square of the difference, relative to the reference's.
 
     Args:
         reference: of any dtype.
@@ -129,7 +129,7 @@ def _quick_rms(array: Array) -> float | None:
 
 
 def without_hidden(reference: Array, port: Array) -> tuple[Array, Array]:
-    """Replace elements that both arrays hide from a softmax by zeros."""
+    """Set elements that both arrays hide from a softmax to zero."""
     if reference.dtype.kind != "f" or port.dtype.kind != "f":
         return reference, port
     hidden = (reference <= HIDDEN_BELOW) & (port <= HIDDEN_BELOW)

@@ -1,4 +1,4 @@
-"""Defines the tolerances of the check by precision.
+"""Defines the tolerances of the port check, for every precision.
 
 A module is judged on the original's own inputs, so rounding of earlier modules does not
 count, and depth does not matter.
@@ -39,7 +39,7 @@ HIDDEN_BELOW, NOT_HIDDEN_ABOVE = -9e3, 9e2
 
 @dataclass(frozen=True, slots=True)
 class PrecisionTolerance:
-    """Distances up to which tensors agree.
+    """Distances up to which tensors agree, for a precision.
 
     Attributes:
         precision: name of the precision.
@@ -55,12 +55,12 @@ class PrecisionTolerance:
 
     @property
     def gradient(self) -> float:
-        """Return the greatest relative distance of gradients that agree."""
+        """Return the relative distance up to which gradients agree."""
         return min(0.5, GRADIENT_FACTOR * self.value)
 
     @property
     def update(self) -> float:
-        """Return the greatest relative distance of updates that agree."""
+        """Return the relative distance up to which updates agree."""
         return min(0.5, UPDATE_FACTOR * self.value)
 
 
@@ -104,7 +104,7 @@ def coarsest(precisions: set[str]) -> str:
 
 
 def tolerance_of(dtypes: set[str], least: str = "float64") -> PrecisionTolerance:
-    """Return the tolerance for dtypes.
+    """Return the tolerance for the coarsest of the given dtypes.
 
     ``least`` is the finest precision of the runs.
     """
@@ -114,5 +114,5 @@ def tolerance_of(dtypes: set[str], least: str = "float64") -> PrecisionTolerance
 
 
 def unit_of(dtype: str) -> float:
-    """Return the relative distance of two neighbouring numbers of a dtype."""
+    """Return the relative distance between neighbouring numbers of a dtype."""
     return TOLERANCES[dtype].unit if dtype in TOLERANCES else float(np.finfo(np.float32).eps)

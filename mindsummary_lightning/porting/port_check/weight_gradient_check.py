@@ -1,4 +1,4 @@
-"""``WeightGradientCheck``: compares gradients of weights."""
+"""``WeightGradientCheck``: compares the gradients of weights."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from mindsummary_lightning.values.whole_step import StoredCall
 
 
 class WeightGradientCheck:
-    """The gradients that reach weights of the port.
+    """Compares the gradients that reach weights of the port.
 
     Args:
         reference: the recorded step.
@@ -79,7 +79,7 @@ class WeightGradientCheck:
         return self._precision.gradient
 
     def check(self, name: str, gradient: Array, received: Array | None = None) -> Array | None:
-        """A gradient has reached a weight of the port.
+        """Compare a gradient that reached a weight, and return its replacement.
 
         Args:
             name: of the weight.
@@ -105,7 +105,7 @@ class WeightGradientCheck:
         return expected
 
     def missing(self, wanted: Iterable[str]) -> Iterator[tuple[str, Array]]:
-        """Report and yield weights without a gradient that the original has.
+        """Report and yield weights that lack a gradient that the original has.
 
         Args:
             wanted: names of the parameters.
@@ -119,7 +119,7 @@ class WeightGradientCheck:
                 yield name, expected
 
     def is_called(self, module: str) -> bool:
-        """Tell whether a call of a module of the port was compared."""
+        """Tell whether any call of a port's module was compared."""
         return any(each.frame.module.name == module for each in self._forward.paired)
 
     def _judge_received(self, name: str, expected: Array, received: Array) -> None:
@@ -129,7 +129,7 @@ class WeightGradientCheck:
             self._report(name, distance, "weight gradient", received.shape)
 
     def _report_hooks(self, name: str, received: Array, gradient: Array) -> bool:
-        """Report a gradient change by hooks that the original lacks.
+        """Report a gradient that was changed by a hook that the original does not have.
 
         Returns whether there is a change.
         """
@@ -170,7 +170,7 @@ class WeightGradientCheck:
         return placed * factor if factor != 1.0 else placed
 
     def _rounding(self, name: str) -> float:
-        """Return the rounding of a weight's gradient.
+        """Return how large an error rounding can make in a weight's gradient.
 
         The gradient is a sum over all positions of an output.
         """
@@ -189,7 +189,7 @@ class WeightGradientCheck:
         return largest
 
     def _largest_input(self, call: StoredCall) -> float:
-        """Size of the greatest input of a call, at least 1."""
+        """Return the root mean square of a call's largest input, at least 1."""
         largest = 1.0
         for tensor in call.inputs:
             if "float" in tensor.dtype:
@@ -216,7 +216,9 @@ class WeightGradientCheck:
     ) -> None:
         module = name.rpartition(".")[0]
         if kind == "no gradient":
-            sentence = Phrase("No gradient reaches the weight {}, in the original one does.", name)
+            sentence = Phrase(
+                "No gradient reaches the weight {}, but in the original a gradient does.", name
+            )
         else:
             sentence = Phrase(
                 "The gradient of the weight {} differs by {:.1e} (tolerance {:.0e}). "

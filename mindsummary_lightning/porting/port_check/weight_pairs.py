@@ -24,7 +24,7 @@ _COUNTERS = "num_batches_tracked"
 
 @dataclass(frozen=True, slots=True)
 class WeightPair:
-    """A weight of the port, and the weights of the original that it corresponds to.
+    """The original's weight, or weights, that correspond to a weight of the port.
 
     Attributes:
         references: names in the original; several, whose rows one weight of the port holds in this
@@ -36,14 +36,14 @@ class WeightPair:
     layout: Layout
 
     def in_port(self, arrays: Sequence[Array]) -> Array:
-        """Convert arrays of the original to the port's form."""
+        """Convert arrays of the original to the form that the port's weight has."""
         whole = arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
         return self.layout.applied(whole)
 
 
 @dataclass(frozen=True, slots=True)
 class WeightPairs:
-    """The paired weights of the port and of the original.
+    """The weight pairs of port and original, and the weights without a partner.
 
     Attributes:
         pairs: by the names in the port.
@@ -61,7 +61,7 @@ class WeightPairs:
 
 
 def pair_weights(reference: Mapping[str, Array], port: Mapping[str, Array]) -> WeightPairs:
-    """Pair the weights with which a step of the original and of the port begins.
+    """Pair the weights that the original and the port have at the start of a step.
 
     Args:
         reference: arrays of the original by name, in their order.
@@ -106,7 +106,7 @@ def _pair_layers(
 
 
 def weight_layout(reference: Array, port: Array, *, may_transpose: bool) -> Layout | None:
-    """Return the layout of an original's weight in the port; ``None`` if unfit.
+    """Return the layout in which an original weight fits a port's weight, or ``None``.
 
     Args:
         reference: weight of the original.
@@ -231,7 +231,7 @@ def _pair_parts_in_order(
     pairs: dict[str, WeightPair], names: Sequence[str], kind: str, reference: Mapping[str, Array],
     port: Mapping[str, Array],
 ) -> None:  # fmt: skip
-    """Pair groups of free weights in a module by structure."""
+    """Pair weights whose parts are separate weights of a module in the original."""
     groups: defaultdict[str, list[str]] = defaultdict(list)
     for name in _free(pairs, reference):
         if kind_of(name) == kind:

@@ -23,7 +23,7 @@ _MOST_LINES = 8  # of weights with another shape
 
 
 def transfer_weights(weights: Mapping[str, Any], like: Mapping[str, Any]) -> dict[str, Any]:
-    """Give weights the names and shapes of the second framework.
+    """Convert weights to the names and shapes of a model in a second framework.
 
     Weights that do not fit are left out. A warning of at most ten lines names them in both with
     the reason.
@@ -89,7 +89,7 @@ def _array(value: Any) -> Array:
 
 
 def _may_transfer(pair: WeightPair) -> bool:
-    """Tell whether the layout is certain.
+    """Tell whether the layout of a pair is certain, so that its weight may be copied.
 
     Axes of a kernel may have changed places in several ways.
     """

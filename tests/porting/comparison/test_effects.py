@@ -260,6 +260,6 @@ def test_another_size_of_an_output_is_said_of_the_module_that_makes_it(
         assert first.location is not None
         assert (first.location.baseline, first.location.candidate) == ("1", "1")
         assert (
-            "its inputs agree, its output has another size or non-finite elements"
+            "its inputs agree, its output differs in its size or its number of non-finite elements"
             in comparison.sentence
         )

@@ -42,7 +42,7 @@ def test_after_a_gap_a_small_difference_is_undecided(
     comparison = compare_runs(a, write_run(tmp_path / "b", _scaled(0.0, after), steps=steps))
 
     assert comparison.verdict == verdict
-    assert "(steps 2 to 5 were not both recorded)" in comparison.sentence
+    assert "(steps 2 to 5 were not recorded by both runs)" in comparison.sentence
 
 
 def test_a_difference_at_the_first_recorded_step_decides(tmp_path: Path) -> None:
@@ -50,4 +50,4 @@ def test_a_difference_at_the_first_recorded_step_decides(tmp_path: Path) -> None
     comparison = compare_runs(a, write_run(tmp_path / "b", _scaled(1e-5, 1e-5)))
 
     assert comparison.verdict == "different"
-    assert comparison.sentence.startswith("from step 1, the first that both recorded, ")
+    assert comparison.sentence.startswith("from step 1, the first common step, ")

@@ -117,7 +117,7 @@ def test_what_rounding_may_have_grown_to_behind_a_gap_is_left_undecided(tmp_path
     comparison = _compared(tmp_path, of_both, of_both | {"after": _moved_from(4, 1e-4)})
 
     assert (comparison.verdict, comparison.first_difference) == ("undecided", None)
-    assert "rounding can grow so far" in comparison.sentence
+    assert "rounding errors can grow to this size" in comparison.sentence
     assert "--same" in comparison.next_step
 
 
@@ -195,7 +195,7 @@ def test_weights_that_change_within_a_step_are_said_with_the_output_that_they_ma
         "teacher.weight",
     ]
     assert "in teacher (Linear): its inputs agree, its output differs by " in comparison.sentence
-    assert "and so do weights of it that have no gradient (" in comparison.sentence
+    assert "and so do its weights that have no gradient (" in comparison.sentence
 
 
 class _Joined(nn.Module):
@@ -431,7 +431,7 @@ def test_an_update_of_a_step_that_one_run_leaves_out_is_not_said_to_have_equal_g
     assert first is not None
     assert (first.step, first.stage) == (2, "update")
     assert (
-        "first in the gradients or the update: no gradient is compared, updates of "
+        "first in the gradients or the update: gradients could not be compared, the updates of "
         in comparison.sentence
     )
     assert "number of losses is 1 in the baseline and 0 in the candidate" in comparison.sentence

@@ -270,7 +270,7 @@ def test_a_line_of_a_map_that_is_no_pair_is_named(tmp_path: Path) -> None:
     (tmp_path / "map").write_text("a b\nc\n")
 
     with pytest.raises(
-        ValueError, match=r"line 2 of .*map must be a name of the baseline.* got 'c'"
+        ValueError, match=r"line 2 of .*map must be a name in the baseline.* got 'c'"
     ):
         read_names(tmp_path / "map")
 

@@ -438,7 +438,7 @@ def test_runs_without_calls_are_compared_by_the_other_links(tmp_path: Path) -> N
     assert (first.stage, first.location) == ("forward", None)
     alone = compare_runs(train(tmp_path / "called", ORIGINAL), tmp_path / "wrong")
     assert re.search(r"loss +1 +0 +1.7e-01 +diverges first", str(alone))
-    assert "no output is compared" in alone._repr_html_()
+    assert "outputs could not be compared" in alone._repr_html_()
 
 
 def test_the_setting_that_differs_is_named_with_the_update(tmp_path: Path) -> None:
@@ -588,7 +588,7 @@ def test_distances_are_said_as_they_are_where_chains_agree(tmp_path: Path) -> No
 
     assert seen.verdict == "same"
     assert str(seen).startswith("same: losses differ by at most 9.9e-03")
-    assert "the output statistics of the steps beyond it agree" in seen.sentence
+    assert "in the steps that exceed it, the output statistics agree" in seen.sentence
     assert seen.largest.loss == pytest.approx(0.01 / 1.01, rel=1e-3)
     unseen = train(tmp_path / "unseen", PORT, {**told, "no calls": lambda x: x})
     assert compare_runs(a, unseen).verdict == "different"
@@ -641,14 +641,14 @@ def test_weights_that_are_apart_as_a_later_step_begins_did_not_begin_so(tmp_path
         assert comparison.output_statistics.judged_step is None
         assert comparison.first_difference is None or comparison.first_difference.stage is None
     assert (comparison.verdict, comparison.doubt) == ("undecided", "different start")
-    assert comparison.sentence.endswith("what led to its different weights was not recorded")
+    assert comparison.sentence.endswith("the cause of the different weights was not recorded")
 
 
 def test_how_many_losses_a_step_has_is_said_with_its_gradients(tmp_path: Path) -> None:
     changes: Change = {"two losses": lambda x: x, "gradient0": lambda x: x * 1.1}
     comparison = compare_runs(train(tmp_path / "a", ORIGINAL), train(tmp_path / "b", PORT, changes))
 
-    assert "in the gradients: all before them agree" in comparison.sentence
+    assert "in the gradients: everything computed before them agrees" in comparison.sentence
     assert comparison.sentence.endswith(
         "; number of losses is 1 in the baseline and 2 in the candidate"
     )
@@ -691,8 +691,11 @@ def test_a_map_decides_which_weights_of_a_chain_are_one(tmp_path: Path) -> None:
     [
         ({"z": "body.0.weight"}, "the baseline has no tensor 'z'; it has net.dense1.weight"),
         ({"net.dense1.weight": "z"}, "candidate has no"),
-        (dict.fromkeys(_CROSSED, "body.0.weight"), "one partner"),
-        ({"net.dense1.weight": "body.0.running_mean"}, "with 64 and 'body.0.running_mean' with 8"),
+        (dict.fromkeys(_CROSSED, "body.0.weight"), "a single partner"),
+        (
+            {"net.dense1.weight": "body.0.running_mean"},
+            "got 64 in 'net.dense1.weight' and 8 in 'body.0.running_mean'",
+        ),
     ],
 )
 def test_a_map_that_does_not_fit_is_refused(

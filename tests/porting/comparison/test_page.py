@@ -320,7 +320,9 @@ def test_tensors_of_one_name_and_two_shapes_are_one_row(
     assert "Tensors of one run only" not in page
     assert "only in narrow, not compared" not in page
     printed = mindsummary(capsys, "compare", a, b).out
-    assert "other shape: 0.weight (16, 8) | (32, 8), 0.bias (16,) | (32,)" in printed
+    assert (
+        "different shape, not compared: 0.weight (16, 8) | (32, 8), 0.bias (16,) | (32,)" in printed
+    )
     assert "only in the baseline" not in printed
     assert comparison.to_dict()["other_shapes"][0] == {
         "name": "0.weight",

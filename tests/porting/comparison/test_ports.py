@@ -89,4 +89,4 @@ def test_with_a_gap_between_steps_the_sentence_says_what_is_not_known(tmp_path: 
         30,
         20,
     )
-    assert "from step 30 (steps 21 to 29 were not both recorded)" in comparison.sentence
+    assert "from step 30 (steps 21 to 29 were not recorded by both runs)" in comparison.sentence

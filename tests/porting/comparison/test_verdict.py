@@ -123,7 +123,7 @@ def test_what_may_be_a_mean_over_an_epoch_is_not_compared_with_the_losses_of_ste
         "not_comparable",
         "same",
     ]
-    assert "no step in common at which both recorded a tensor or a loss" in of_epochs.sentence
+    assert "no step at which both recorded the same tensor or the loss" in of_epochs.sentence
     assert every_fourth.compared.losses == 3
 
 
@@ -289,7 +289,7 @@ def test_what_grows_slowly_from_rounding_level_is_left_undecided_and_the_way_to_
     assert compare_runs(a, b, tolerance=3e-6).verdict == "different"  # who gives a number, decides
 
     assert (comparison.verdict, comparison.first_difference) == ("undecided", None)
-    assert comparison.next_step.startswith("give a repeat of the baseline with --same")
+    assert comparison.next_step.startswith("record the baseline again and pass that run")
 
 
 def test_a_directory_without_a_run_is_refused(run: Path, tmp_path: Path) -> None:
@@ -326,8 +326,8 @@ def test_what_a_runs_statistics_found_first_is_a_fact(tmp_path: Path) -> None:
 
     assert (comparison.verdict, comparison.whole_tensors) == ("same", {})
     assert [note.text for note in comparison.notes] == [
-        "the gradient of last.weight is first not finite at step 30 of the baseline",
-        "the gradient of row 2 is first not finite at step 30 of the candidate",
+        "the gradient of last.weight is non-finite for the first time at step 30 of the baseline",
+        "the gradient of row 2 is non-finite for the first time at step 30 of the candidate",
     ]
     assert comparison.notes[0].numbers == {
         "run": "baseline",
@@ -373,7 +373,7 @@ def test_what_is_not_finite_is_neither_frozen_nor_another_batch(run: Path, tmp_p
     )
 
     assert [note.text for note in compare_runs(run, other).notes] == [
-        "the loss of the candidate is first not finite at step 2",
+        "the loss of the candidate is non-finite for the first time at step 2",
         "out.weight has 0 non-finite elements in the baseline and 80 in the candidate at step 2",
     ]
 

@@ -170,7 +170,7 @@ def test_a_port_of_another_architecture_is_refused_in_one_line(tmp_path: Path) -
     port.model = nn.Sequential(nn.Linear(8, 5), nn.Linear(5, 3))
 
     with pytest.raises(
-        ValueError, match="the weights of the port must be those of the original"
+        ValueError, match="the port's weights must fit the original's weights"
     ) as caught:
         fit(port, loader(), PortCheck(tmp_path))
     assert "\n" not in str(caught.value)

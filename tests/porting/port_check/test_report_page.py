@@ -22,7 +22,8 @@ _FOLDER = Path(package.__file__).parent
 
 def report() -> PortReport:
     sentence = Phrase(
-        "The weight {} differs by {:.1e} before the step. The check goes on with the recorded one.",
+        "The weight {} differs by {:.1e} before the step. The check goes on with the "
+        "recorded weight.",
         "<w>",
         0.5,
     )
@@ -50,7 +51,9 @@ def report() -> PortReport:
                 "fc", "Linear", "reference", Phrase("no call of the port has its weights or inputs")
             )
         ],
-        not_tested=[NotTested(Phrase("update"), Phrase("no optimizer of the port has stepped"))],
+        not_tested=[
+            NotTested(Phrase("update"), Phrase("no optimizer of the port has updated weights"))
+        ],
         worst_gradient=0.0,
         worst_weight_gradient=0.0,
         weights=WeightPairs({}, (), ()),
@@ -94,7 +97,7 @@ def test_the_text_begins_with_findings_and_ends_with_what_was_not_tested() -> No
     assert lines[0] == "1 mistake found in step 1:"
     assert "called at port.py:3; 1 more difference follows from it" in lines[2]
     assert lines[-2].startswith("7 tensors of 3 calls agree (tolerance float32: 1e-05)")
-    assert lines[-1] == "not tested: update: no optimizer of the port has stepped"
+    assert lines[-1] == "not tested: update: no optimizer of the port has updated weights"
 
 
 @pytest.mark.parametrize(

@@ -148,7 +148,7 @@ def test_a_weight_that_no_optimizer_has_is_named_beside_another_rate(tmp_path: P
     assert places(report) == [("2", "update"), ("", "update")]
     assert (
         report.findings[0].sentence
-        == "The original's step changes weight 2.weight, the port's does not."
+        == "The original's step changes weight 2.weight, but the port's step does not."
     )
     assert "lr is 0.11" in report.findings[1].sentence
 
@@ -184,7 +184,7 @@ def test_gradients_that_are_changed_before_the_step_are_named_where_adam_hides_i
     report = check_port(port, tmp_path, step)
 
     assert places(report) == [("", "update")]
-    assert "The optimizer gets other gradients" in report.findings[0].sentence
+    assert "The optimizer gets gradients that differ" in report.findings[0].sentence
 
 
 def test_settings_without_an_effect_in_the_step_are_no_finding_but_are_said(tmp_path: Path) -> None:

@@ -29,14 +29,16 @@ def read_names(path: str | os.PathLike[str]) -> dict[str, str]:
                 continue
             if len(words) != 2 or words[0] in pairs:
                 where = f"line {number} of {os.fspath(path)}"
-                must = "must be a name of the baseline and its name in the candidate, each once"
+                must = (
+                    "must be a name in the baseline, not used before, and its name in the candidate"
+                )
                 raise ValueError(f"{where} {must}, got {line.strip()!r}")
             pairs[words[0]] = words[1]
     return pairs
 
 
 def check_names(given: Mapping[str, str], a: Mapping[str, int], b: Mapping[str, int]) -> None:
-    """Check given pairs against the tensors of both runs.
+    """Check that the given pairs name existing tensors of equal size.
 
     Args:
         given: names in the candidate by names in the baseline.
@@ -52,13 +54,13 @@ def check_names(given: Mapping[str, str], a: Mapping[str, int], b: Mapping[str, 
     for name_a, name_b in given.items():
         if counts[name_b] > 1:
             raise ValueError(
-                f"{name_b!r} of the candidate is given to two names of the baseline. "
-                "Give each name one partner"
+                f"a tensor of the candidate must be in a single pair, got {name_b!r} in several. "
+                "Give it a single partner in the baseline"
             )
         if a[name_a] != b[name_b]:
             raise ValueError(
-                f"the two names of a pair must have as many elements, got {name_a!r} with "
-                f"{a[name_a]} and {name_b!r} with {b[name_b]}"
+                f"paired tensors must have equal numbers of elements, got {a[name_a]} in "
+                f"{name_a!r} and {b[name_b]} in {name_b!r}. Correct the pair"
             )
 
 

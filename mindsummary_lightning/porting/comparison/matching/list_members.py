@@ -1,4 +1,4 @@
-"""Find corresponding members of numbered module lists, such as ``blocks.3.``."""
+"""Finds corresponding members of numbered module lists, such as ``blocks.3.``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ListLayout = tuple[frozenset[tuple[LayerLayout, int]], ...]
 
 
 class ListMembers:
-    """Corresponding members of the module lists of two runs.
+    """Corresponding members of module lists in two runs.
 
     The lists hold the same, and each run has one such list.
     """
@@ -58,7 +58,7 @@ class ListMembers:
 
 
 def _unique_lists(tensors: Sequence[TensorName]) -> dict[_ListLayout, list[str]]:
-    """Return the members of the lists whose layout occurs only once in the run.
+    """Return the members of module lists, for list layouts that occur only once.
 
     A list has at least two members.
     """

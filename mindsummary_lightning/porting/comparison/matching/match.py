@@ -1,4 +1,4 @@
-"""Match the tensor names of two runs with ``match_names``.
+"""``match_names``: matches the tensor names of two runs.
 
 Several matchers run in order. Every matcher pairs tensors that the matchers before left unpaired.
 """
@@ -34,7 +34,7 @@ _Found = Iterable[tuple[str, str]]
 
 
 class NameMatch(NamedTuple):
-    """The matched tensors of two runs; names are in the order of their run.
+    """The matched and unmatched tensors of two runs, in the order of each run.
 
     Attributes:
         pairs: tensors of both runs.
@@ -65,7 +65,7 @@ class _Matching:
         return [tensor for tensor in self.b if tensor.name not in taken]
 
     def take(self, found: _Found, rule: str) -> None:
-        """Accept pairs of unmatched names with equal or unknown numbers of elements."""
+        """Accept pairs of names that are unmatched and whose tensor sizes may be equal."""
         free = set(names_of(self.unmatched_b()))
         for name_a, name_b in found:
             known_sizes = {self._elements_a[name_a], self._elements_b[name_b]} - {0}

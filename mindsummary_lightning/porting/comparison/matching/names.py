@@ -1,4 +1,4 @@
-"""Pair tensors by name, also between PyTorch names and MindSpore names."""
+"""Pairs tensors by name, also between PyTorch names and MindSpore names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _Key = tuple[str, ...]
 
 
 def equal_names(names_a: Iterable[str], names_b: Iterable[str]) -> list[tuple[str, str]]:
-    """Pair equal names, then names that are equal in PyTorch's words.
+    """Pair equal names, then names that are equal once written as in PyTorch.
 
     The second search leaves out common prefixes. If one run counts a list from one and the other
     run from zero, equal names belong to different layers. The names of such a list are not used.
@@ -42,7 +42,7 @@ def _outside_of(names: Sequence[str], lists: set[str]) -> list[str]:
 def _by_plain_name(
     names: Sequence[str], all_names: Sequence[str], paired: set[str]
 ) -> dict[_Key, str]:
-    """Index the names without a pair by their words and kind.
+    """Index the unpaired names by a key made of their words and their kind.
 
     The first words that all names share are left out. A key that several names have is dropped.
     """
@@ -56,7 +56,7 @@ def _by_plain_name(
 
 
 def _common_words(names: Sequence[str]) -> int:
-    """Count the first words that are equal in all layers.
+    """Count the leading words that all layer names have in common.
 
     The last word of a layer is its own and does not count.
     """
@@ -72,7 +72,7 @@ def _common_words(names: Sequence[str]) -> int:
 
 
 def _lists_counted_differently(names_a: Iterable[str], names_b: Iterable[str]) -> set[str]:
-    """Find lists whose numbers differ by 1 between the runs.
+    """Find module lists whose member numbers differ by 1 between the runs.
 
     A run counts such a list from zero, and its partner from one.
     """

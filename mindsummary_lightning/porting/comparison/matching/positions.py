@@ -1,4 +1,4 @@
-"""Pairs tensors of two runs that are at the same position.
+"""Pairs tensors that have the same position in both runs.
 
 The position is in a paired layer, in corresponding blocks, or between two pairs.
 """
@@ -28,7 +28,7 @@ _Layer = list[TensorName]
 
 
 class _FirstTensors(NamedTuple):
-    """The first tensors of a layer in both runs, and the layout of that layer."""
+    """A layer's first tensor in both runs, and the layer's layout."""
 
     layout: LayerLayout
     a: str
@@ -97,7 +97,7 @@ def _unpaired_layers_in_blocks(
 def between_pairs(
     a: Sequence[TensorName], b: Sequence[TensorName], pairs: Mapping[str, Pair]
 ) -> Iterator[tuple[str, str]]:
-    """Pair the layers that lie between two pairs.
+    """Pair layers that both runs have between the same two paired tensors.
 
     Only layouts that both runs have equally often count, and only if they come in the same order.
     """
@@ -113,7 +113,7 @@ def between_pairs(
 def _anchors(
     a: Sequence[TensorName], b: Sequence[TensorName], pairs: Iterable[Pair]
 ) -> list[tuple[int, int]]:
-    """Return the positions of the pairs that have the same order in both runs."""
+    """Return the positions of those pairs that have the same order in both runs."""
     places_a, places_b = _places(a), _places(b)
     return ascending([(places_a[pair.a], places_b[pair.b]) for pair in pairs])
 
@@ -161,7 +161,7 @@ def _of_layouts(layers: Sequence[_Layer], layouts: set[LayerLayout]) -> list[_La
 def _layers_in_gaps(
     tensors: Sequence[TensorName], taken: Collection[str], anchors: Collection[str]
 ) -> dict[int, list[_Layer]]:
-    """Group the unpaired layers by the number of anchors before them."""
+    """Group the unpaired layers by the number of paired tensors before them."""
     counts = accumulate(tensor.name in anchors for tensor in tensors)
     anchors_before = dict(zip(names_of(tensors), counts, strict=True))
     left = (tensor for tensor in tensors if tensor.name not in taken)
@@ -190,7 +190,7 @@ def ascending(places: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _crossed_layouts(firsts: Iterable[_FirstTensors]) -> set[LayerLayout]:
-    """Find layouts whose layers have the same initials in another order.
+    """Find layouts whose layers have the same initials, but in a different order.
 
     Their order may differ, too.
     """

@@ -1,4 +1,4 @@
-"""Split tensor names into layer and kind, and describe the layout of layers."""
+"""Splits tensor names into layer and kind, and describes the layout of layers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LayerLayout = tuple[tuple[str, int], ...]
 
 
 class TensorName(NamedTuple):
-    """A tensor of a run.
+    """A tensor of a run: its name, its size and its first values.
 
     Attributes:
         name: its tag without the collector's ``/auto``.
@@ -38,7 +38,7 @@ class TensorName(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """A tensor of both runs.
+    """A tensor that both runs have: its name in each run, and how it was matched.
 
     Attributes:
         a: name in the baseline.
@@ -57,12 +57,12 @@ def names_of(tensors: Iterable[TensorName]) -> list[str]:
 
 
 def names_in_candidate(pairs: Iterable[Pair]) -> set[str]:
-    """Return the names that pairs take in the candidate."""
+    """Return the names of all paired tensors in the candidate."""
     return {pair.b for pair in pairs}
 
 
 def names_in_baseline(pairs: Iterable[Pair]) -> set[str]:
-    """Return the names that pairs take in the baseline."""
+    """Return the names of all paired tensors in the baseline."""
     return {pair.a for pair in pairs}
 
 
@@ -72,7 +72,7 @@ def without_wrappers(name: str) -> str:
 
 
 def kind_of(name: str) -> str:
-    """Return the last word of a name in PyTorch's words, such as ``weight``.
+    """Return a name's last word, translated to PyTorch's, such as ``weight``.
 
     A gradient has ``.gradient`` added.
     """
@@ -111,7 +111,7 @@ def layers_of(tensors: Iterable[TensorName]) -> dict[str, list[TensorName]]:
 
 
 def layout_of(layer: Sequence[TensorName]) -> LayerLayout:
-    """Return the layout of a layer.
+    """Return a layer's layout: the kinds and the sizes of its tensors.
 
     A weight has no kind, as a parameter of another name may be one.
     """

@@ -1,4 +1,4 @@
-"""Pairs tensors of two runs with equal values in the first common step."""
+"""Pairs tensors whose values are equal in the first step that both runs recorded."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LARGE = 64  # elements from which on minimum, maximum and mean tell random tens
 
 
 class _Nearest(NamedTuple):
-    """For every row of an array the nearest row of a second array.
+    """The nearest row in a second array, for every row of a first array.
 
     ``place`` is its index and ``distance`` its distance. ``next_distance`` is the distance of the
     second nearest row.
@@ -50,7 +50,7 @@ def equal_values(
     is_compared: Callable[[TensorName], bool],
     trusted_share: float,
 ) -> list[tuple[str, str]]:
-    """Pair tensors of the same size whose values are clearly nearest.
+    """Pair tensors of equal size whose values are much closer than any rival's.
 
     Args:
         a: unmatched tensors of the baseline.
@@ -74,7 +74,7 @@ def equal_values(
 
 
 def _clearly_nearest(a: Sequence[TensorName], b: Sequence[TensorName]) -> list[tuple[str, str]]:
-    """Pair tensors whose distance is small compared with the nearest rival.
+    """Pair tensors whose distance is small compared with the nearest rival's.
 
     It must be small compared with the tensor's own width, too.
     """
@@ -93,7 +93,7 @@ def _values(tensors: Sequence[TensorName]) -> _Floats:
 
 
 def _nearest(rows: _Floats, among: _Floats) -> _Nearest:
-    """Find the nearest row for every row.
+    """Find, for every row of ``rows``, the nearest row of ``among``.
 
     A distance is infinite if there is no row.
     """

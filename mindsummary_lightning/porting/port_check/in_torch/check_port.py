@@ -1,4 +1,4 @@
-"""``check_port``: checks the step function of a plain training loop."""
+"""``check_port``: checks a ported model in a plain PyTorch training loop."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def check_port(
     step_function: Callable[..., Any],
     steps: int | Sequence[int] | None = None,
 ) -> PortReport:
-    """Run a port's step on recorded values, and check each module separately.
+    """Run a ported model's step on recorded values, and check each module separately.
 
     Each module of the port runs on the inputs that the original had. Its output, its gradients and
     the update are compared with the original's, and replaced by them. So all independent mistakes
@@ -96,7 +96,7 @@ def _checked(
     kept: KeptState,
     before: Sequence[CheckedStep],
 ) -> CheckedStep:
-    """Check one recorded step.
+    """Check a single recorded step.
 
     ``before`` holds the results of the steps before it.
     """
@@ -155,16 +155,16 @@ def _stopped(
 
 
 def stopped_by(error: Exception) -> NotTested:
-    """Name the tests that an error of the port has prevented."""
+    """Name the checks that an error in the port's step has prevented."""
     text = f"{type(error).__name__}: {error}".splitlines()[0]
     return NotTested(
-        Phrase("what follows the last finding"),
-        Phrase("the step stopped on the original's values: {}", text),
+        Phrase("everything after the last finding"),
+        Phrase("the step raised an error on the original's values: {}", text),
     )
 
 
 def recorded_batch(reference: ReferenceStep, number: int) -> Any:
-    """Return a recorded batch as tensors.
+    """Return a recorded batch as torch tensors.
 
     A single tensor, a tuple, or a dict, nested by its dotted paths.
     """
@@ -202,7 +202,7 @@ def _takes_batch(function: Callable[..., Any]) -> bool:
 
 
 def _arguments(function: Callable[..., Any], batch: Any) -> list[Any]:
-    """Return the arguments of a step function."""
+    """Return the arguments for calling a step function with a batch."""
     count = _positional_count(function)
     if count == 0:
         return []

@@ -1,4 +1,4 @@
-"""Describes modules before their calls, and the random generator."""
+"""Describes modules before their calls; returns the random generator's state."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def described_module(name: str, module: nn.Module) -> PortModule:
 
 
 def random_state() -> bytes:
-    """Return the random state of the CPU.
+    """Return the state of torch's random generator for the CPU.
 
     It changes when random numbers are drawn there.
     """

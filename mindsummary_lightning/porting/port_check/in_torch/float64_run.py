@@ -1,4 +1,4 @@
-"""Runs a module in float64, to measure the effect of rounding in it."""
+"""Runs a module in float64, to measure how rounding changes its outputs."""
 
 from __future__ import annotations
 

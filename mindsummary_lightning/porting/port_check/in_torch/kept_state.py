@@ -1,4 +1,4 @@
-"""``KeptState``: saves all state that a step changes, and restores it exactly."""
+"""``KeptState``: saves all state that a step may change, and restores it exactly."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _OF_MODULES = frozenset(nn.Module().__dict__)
 
 @dataclass(slots=True)
 class _Tensors:
-    """A tensor and its earlier values."""
+    """A tensor and a copy of its earlier values."""
 
     tensor: torch.Tensor
     value: torch.Tensor
@@ -31,7 +31,7 @@ class _Tensors:
 
 @dataclass(slots=True)
 class _Attributes:
-    """A module's plain attributes, and the contents of containers among them."""
+    """A module's plain attributes, and copies of the containers among them."""
 
     module: nn.Module
     values: dict[str, Any]
@@ -50,7 +50,7 @@ class _OptimizerState:
 
 
 class KeptState:
-    """Saved state of a network, of optimizers and of random generators.
+    """The saved state of a network, its optimizers and the random generators.
 
     Gradients are set aside: parameters have none until :meth:`give_back`.
 
@@ -78,7 +78,7 @@ class KeptState:
             kept.tensor.grad = None
 
     def keep_optimizer(self, optimizer: Optimizer) -> bool:
-        """Save an optimizer's state, too, and return whether the optimizer is new here."""
+        """Save an optimizer's state, too; return ``False`` if it was saved before."""
         if id(optimizer) in self._optimizers:
             return False
         groups = []
@@ -99,7 +99,7 @@ class KeptState:
 
     @torch.no_grad()
     def give_back(self) -> None:
-        """Restore everything."""
+        """Restore all saved state."""
         for attributes in self._attributes:
             _give_back_attributes(attributes)
         for kept in self._tensors:
@@ -114,7 +114,7 @@ class KeptState:
 
 
 class RandomState:
-    """Saved states of the random generators of torch, NumPy and Python."""
+    """Saved states of the random generators in torch, NumPy and Python."""
 
     def __init__(self) -> None:
         self._torch = torch.get_rng_state()
@@ -170,7 +170,7 @@ def _attributes(module: nn.Module) -> _Attributes:
 
 
 def _is_foreign(name: str, is_lightning: bool) -> bool:
-    """Whether an attribute belongs to torch or Lightning, not to the user."""
+    """Tell whether an attribute belongs to torch or Lightning, not to the user."""
     return name in _OF_MODULES or (is_lightning and name.startswith("_"))
 
 

@@ -1,4 +1,4 @@
-"""State with which an optimizer of the port begins a recorded step."""
+"""Loads the state with which an optimizer of the port begins a recorded step."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TORCH_NAMES = {ours: own for own, ours in STATE_NAMES.items()}
 def give_state(
     optimizer: Optimizer, reference: ReferenceStep, references: Mapping[int, Sequence[str]]
 ) -> bool:
-    """Load the recorded state into an optimizer.
+    """Load the original's recorded optimizer state into an optimizer of the port.
 
     Args:
         optimizer: of the port.
@@ -84,7 +84,7 @@ def _state_tensor(
 
 
 def _state_names(optimizer: Optimizer) -> set[str] | None:
-    """Return the names of an optimizer's state of a weight; ``None`` if unknown."""
+    """Name the state tensors that an optimizer keeps per weight; ``None`` if unknown."""
     try:
         known = inspect.signature(type(optimizer)).parameters
         settings = {}

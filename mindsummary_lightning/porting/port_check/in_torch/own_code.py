@@ -28,7 +28,7 @@ _QUESTIONS = frozenset(
 
 
 class OwnCode(TorchFunctionMode):
-    """Reports every torch function that is called while this mode is active.
+    """Torch function mode: reports every torch function called while it is active.
 
     Args:
         tell: receives an operation.

@@ -1,4 +1,4 @@
-"""``RepeatedCalls``: gives calls that checkpointing repeats the same values."""
+"""``RepeatedCalls``: repeats the values of a call that checkpointing runs again."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from mindsummary_lightning.porting.port_check.tensor_distance import Array
 
 @dataclass(slots=True, eq=False)
 class DoneCall:
-    """Inputs and outputs of a finished call.
+    """The inputs and outputs of a finished call.
 
     Attributes:
         inputs: values that the call got instead of its own inputs.
@@ -70,7 +70,7 @@ class RepeatedCalls:
         self._done[name].append(call)
 
     def enter(self, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
-        """Return the arguments of a module that runs again."""
+        """Return the earlier arguments for a module that runs again."""
         tensors = argument_tensors(args, kwargs)
         done = self._call_to_repeat(name, tensors)
         if done is None:
@@ -115,7 +115,7 @@ class RepeatedCalls:
         )
 
     def leave(self, name: str, output: Any) -> Any:
-        """Return the result of a module that has run again."""
+        """Return the earlier result for a module that has run again."""
         done = self._repeated.pop(name, None)
         if done is None:
             return output

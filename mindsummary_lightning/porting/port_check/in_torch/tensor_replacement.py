@@ -56,7 +56,7 @@ def tensor_like(array: Array, like: torch.Tensor) -> torch.Tensor:
 
 
 def with_replaced(value: Any, replacements: Mapping[int, torch.Tensor]) -> Any:
-    """Replace tensors in a structure, by identity.
+    """Replace tensors in a nested structure; ``replacements`` has their ``id``.
 
     Parts without a replaced tensor stay the same objects.
     """
@@ -64,7 +64,7 @@ def with_replaced(value: Any, replacements: Mapping[int, torch.Tensor]) -> Any:
 
 
 def with_distinct(value: Any) -> Any:
-    """Replace repeated tensors in a structure by views."""
+    """Replace tensors that occur again in a nested structure by views of themselves."""
     seen: set[int] = set()
 
     def distinct(tensor: torch.Tensor) -> torch.Tensor:
@@ -129,20 +129,20 @@ def _object(value: Any, change: ChangeTensor, depth: int) -> Any:
 
 
 class ReplacedValue(torch.autograd.Function):
-    """Replaces a tensor's values, and passes the gradient on to it.
+    """Replaces a tensor's values, and passes the gradient on to the tensor.
 
     ``tensor + (value - tensor).detach()`` would not be bit-equal to the value.
     """
 
     @staticmethod
     def forward(ctx: Any, own: torch.Tensor, value: list[torch.Tensor]) -> torch.Tensor:
-        """Return the tensor in the list: no argument, so that later code may change it."""
+        """Return the tensor in the list, so that later code may change it in place."""
         ctx.own_shape = own.shape
         return value[0]
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
-        """Pass the gradient on; ``None`` if the value has a different size."""
+        """Pass the gradient on to ``own``: zeros if the value has a different shape."""
         gradient = gradients[0]
         if gradient.shape != ctx.own_shape:
             gradient = gradient.new_zeros(ctx.own_shape)

@@ -78,7 +78,7 @@ class _RunningCall:
 
 @dataclass(slots=True, eq=False)
 class _Update:
-    """Known facts about the state of the port's optimizers."""
+    """Facts that are known about the state of the port's optimizers."""
 
     settings: list[dict[str, Any]] = field(default_factory=list)
     is_known: bool = True
@@ -139,7 +139,7 @@ class TorchStep:
         self.has_changed_sizes: set[str] = set()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> TorchStep:
-        """Itself: the hooks of a copied module would take a copy of the whole step along."""
+        """Return itself: copying a module with this step's hooks must not copy the step."""
         return self
 
     # ---- what the caller does in the order of the step
@@ -185,7 +185,7 @@ class TorchStep:
         """Compare the loss that the step has returned for a batch."""
         loss = mean_loss(outputs)
         if loss is None:
-            self._not_tested.append(NotTested(Phrase("loss"), Phrase("the step returns none")))
+            self._not_tested.append(NotTested(Phrase("loss"), Phrase("the step returns no loss")))
             return
         with unseen():
             self.step.parts.loss(self._losses, float_array(loss), factor)
@@ -193,7 +193,7 @@ class TorchStep:
 
     @property
     def has_backward(self) -> bool:
-        """Tell whether any gradient has arrived."""
+        """Tell whether any gradient has arrived, which means that a backward pass has run."""
         return bool(self._arrivals) or bool(self.step.gradients.agreed)
 
     def finish(self) -> CheckedStep:
@@ -216,7 +216,9 @@ class TorchStep:
                 after = [weight for weight in self._weights() if self._is_buffer(weight.name)]
                 self.step.parts.update(self._before, after, (), True)
                 self._not_tested.append(
-                    NotTested(Phrase("update"), Phrase("no optimizer of the port has stepped"))
+                    NotTested(
+                        Phrase("update"), Phrase("no optimizer of the port has updated weights")
+                    )
                 )
         return self.step.finish(self._not_tested)
 
@@ -285,7 +287,7 @@ class TorchStep:
         return new_args, new_kwargs
 
     def _note_autocast(self) -> None:
-        """Note the dtype of autocast, in which code computes for all inputs."""
+        """Note the dtype of autocast, with which code computes whatever its inputs are."""
         if torch.is_autocast_enabled(self._device_type):
             dtype = torch.get_autocast_dtype(self._device_type)
             self.step.forward.note_precision(str(dtype).removeprefix("torch."))
@@ -293,7 +295,7 @@ class TorchStep:
     def _given(
         self, tensors: Sequence[tuple[str, torch.Tensor]], answer: CallAnswer
     ) -> list[tuple[torch.Tensor, torch.Tensor]]:
-        """Pair the replaced tensors with their replacements."""
+        """Pair tensors with the tensors that replace them."""
         given: list[tuple[torch.Tensor, torch.Tensor]] = []
         for (_, own), value, heals in zip(tensors, answer.values, answer.heals, strict=True):
             if value is None:
@@ -496,7 +498,7 @@ class TorchStep:
         self._not_tested.append(
             NotTested(
                 Phrase("learning rate"),
-                Phrase("the step is not the first one; the recorded rate is used"),
+                Phrase("this step is not the first step; the recorded rate is used"),
             )
         )
         references = {
@@ -520,7 +522,7 @@ def _or_own(value: Array | None, own: torch.Tensor) -> Array:
 
 
 def _heal(own: torch.Tensor, value: torch.Tensor) -> bool:
-    """Write the original's values into a tensor, and return whether that worked."""
+    """Write the original's values into a tensor; return whether this succeeded."""
     if (own.is_leaf and own.requires_grad) or own.shape != value.shape:
         return False
     try:
@@ -531,7 +533,7 @@ def _heal(own: torch.Tensor, value: torch.Tensor) -> bool:
 
 
 def _holds_any(optimizer: Optimizer, names: Mapping[int, str]) -> bool:
-    """Whether an optimizer updates a parameter that has a name."""
+    """Tell whether an optimizer updates any of the named parameters."""
     for group in optimizer.param_groups:
         for parameter in group["params"]:
             if id(parameter) in names:
