@@ -399,7 +399,7 @@ NETS: dict[str, type[Part]] = {
     "siamese": Siamese,
 }
 TOKEN_NETS = frozenset({"encoder", "seq2seq", "text"})
-COMMON_WAYS = ("loss_module", "wrapped", "einsum", "fused_optimizer", "one_thread_kernels")
+COMMON_WAYS = ("loss_module", "wrapped", "einsum", "fused_optimizer", "other_kernels")
 WAYS = {
     "bottleneck": ("functions", "in_place", "channels_last"),
     "convnext": ("functions", "channels_last", "checkpointed"),
