@@ -16,6 +16,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from mindsummary_lightning import StepRecorder, compare_runs
+from mindsummary_lightning.values.step_chain import sample_places
 
 Rule = Callable[[int, torch.optim.Optimizer], object]
 Slopes = Callable[[Any], object]
@@ -356,3 +357,30 @@ def test_weights_of_half_precision_may_be_rounded_apart_if_their_gradients_diffe
     found = compare_runs(tmp_path / "a", tmp_path / "b").first_difference
 
     assert (found is None) == has_other_gradient
+
+
+class _Uneven(torch.optim.SGD):
+    """Moves two elements that no sample shows, in opposite directions."""
+
+    def step(self, closure: Any = None) -> None:
+        super().step(closure)
+        weight = self.param_groups[0]["params"][0].view(-1)
+        hidden = sorted({*range(len(weight))} - {*sample_places(len(weight)).tolist()})[:2]
+        with torch.no_grad():
+            weight[hidden] += torch.tensor([0.05, -0.05])
+
+
+def test_an_update_of_other_elements_than_the_samples_differs(tmp_path: Path) -> None:
+    """Their mean agrees, too: a decay of the weights moves them to both sides of it."""
+    for run, kind in (("a", torch.optim.SGD), ("b", _Uneven)):
+        torch.manual_seed(4)
+        network = nn.Linear(16, 16)
+        optimizer = kind(network.parameters(), 0.1)
+        with StepRecorder(tmp_path / run, 1).step(network, optimizer) as loss_is:
+            loss_is(loss := network(torch.ones(8, 16)).square().mean())
+            loss.backward()
+            optimizer.step()
+    first = compare_runs(tmp_path / "a", tmp_path / "b").first_difference
+
+    assert first is not None
+    assert (first.stage, first.tensors[0].baseline) == ("update", "weight")

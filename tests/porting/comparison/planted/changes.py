@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import deepcopy
 
 import torch
 from torch import Tensor, nn
@@ -29,8 +28,9 @@ def _not_carried(name: str, weight: Tensor) -> Tensor:
 
 
 def _turned(name: str, weight: Tensor) -> Tensor:
+    """Transpose a square matrix, and turn the outputs of others round."""
     is_square = weight.shape[0] == weight.shape[1]
-    return weight.transpose(0, 1) if is_square else weight.flip(-1, -2)
+    return weight.transpose(0, 1).clone() if is_square else weight.flip(0)
 
 
 WEIGHT_CHANGES: dict[str, Callable[[str, Tensor], Tensor]] = {
@@ -78,21 +78,6 @@ class _ShiftedConv(nn.Conv2d):
 class _ShiftedConv1d(nn.Conv1d):
     def forward(self, x: Tensor) -> Tensor:
         return super().forward(x.roll(-1, -1))
-
-
-class _Evaluated(nn.Module):
-    """A batch norm that stays in evaluation mode."""
-
-    def train(self, mode: bool = True) -> nn.Module:
-        return super().train(False)
-
-
-class _EvaluatedNorm2d(_Evaluated, nn.BatchNorm2d):
-    pass
-
-
-class _EvaluatedNorm1d(_Evaluated, nn.BatchNorm1d):
-    pass
 
 
 def _with(**values: object) -> Callable[[nn.Module], nn.Module]:
@@ -157,11 +142,6 @@ def _other_padding(module: nn.Module) -> nn.Module:
     return _as(_ShiftedConv if is_image else _ShiftedConv1d)(module)
 
 
-def _evaluated(module: nn.Module) -> nn.Module:
-    is_image = isinstance(module, nn.BatchNorm2d)
-    return _as(_EvaluatedNorm2d if is_image else _EvaluatedNorm1d)(module)
-
-
 def _padding_idx(module: nn.Module) -> nn.Module:
     module.padding_idx = 0
     return module
@@ -173,7 +153,7 @@ MODULE_CHANGES: dict[str, Callable[[nn.Module], nn.Module]] = {
     "not_affine": _without_affine,
     "missing": lambda module: nn.Identity(),
     "norm_momentum": _with(momentum=0.01),
-    "evaluated": _evaluated,
+    "evaluated": lambda module: module.eval(),
     "statistics_lost": _statistics_lost,
     "group": _group,
     "groups": _with(num_groups=1),
@@ -199,7 +179,3 @@ def replace_module(net: nn.Module, name: str, module: nn.Module) -> None:
     """Put a module in the place of another one."""
     around, _, last = name.rpartition(".")
     setattr(net.get_submodule(around), last, module)
-
-
-def copied(module: nn.Module) -> nn.Module:
-    return deepcopy(module)
