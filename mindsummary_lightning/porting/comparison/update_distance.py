@@ -14,9 +14,9 @@ from mindsummary_lightning.porting.comparison.step_pairing import RowIndices
 from mindsummary_lightning.porting.comparison.tolerance_table import (
     OUTPUT_GROWTH,
     SPACINGS,
+    UPDATE_SPACINGS,
 )
 
-_ROUNDINGS = 2  # each run rounds a weight to the next number
 _AVERAGES = (MEAN, RMS)
 """Columns of all elements: sampled elements may agree where other elements do not."""
 
@@ -50,7 +50,7 @@ def update_distance(step: StepPair, drift: float, name_a: str, name_b: str) -> f
     size = float(np.fmax.reduce([*np.abs(update_a), *np.abs(update_b)]))
     if not size > 0:
         return 0.0
-    precision = _ROUNDINGS * _spacing_of_weights(step, before, gradients)
+    precision = UPDATE_SPACINGS * _spacing_of_weights(step, before, gradients)
     rounding = _rounding_of_weights(step, drift, after, columns, precision)
     if gradients:
         noise = _gradient_distances(step, gradients, before[0], columns)
