@@ -117,17 +117,6 @@ class RecordedStep:
         return next((name for name in SPACINGS if name in dtypes), "float32")
 
     @cached_property
-    def largest_gradients(self) -> dict[tuple[str, str], float]:
-        """The largest root mean square of a gradient, by link and module of the weight."""
-        largest: dict[tuple[str, str], float] = {}
-        for index, row in enumerate(self.rows):
-            if row.link in ("gradients", "clipped"):
-                key = row.link, row.name.rpartition(".")[0]
-                size = float(self.values[index, RMS])
-                largest[key] = float(np.fmax(largest.get(key, 0.0), size))
-        return largest
-
-    @cached_property
     def parents(self) -> list[int | None]:
         """The enclosing call of every call; ``None`` for an outermost call.
 

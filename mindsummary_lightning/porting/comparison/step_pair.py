@@ -26,6 +26,7 @@ from mindsummary_lightning.porting.comparison.tolerance_table import (
     GRADIENT_NOISE,
     SPACINGS,
     TYPICAL_GRADIENT,
+    ZERO_GRADIENT_SPACINGS,
     Tolerance,
 )
 
@@ -178,9 +179,8 @@ class StepPair:
         Each run has its own limit, as a lower precision rounds more.
         """
         size_a, size_b = self.a.values[row_a, RMS], self.b.values[row_b, RMS]
-        limit = GRADIENT_NOISE * self.largest_gradient
-        limit_a = max(limit, _rounding_of_gradient(self.a, row_a))
-        limit_b = max(limit, _rounding_of_gradient(self.b, row_b))
+        limit_a = zero_gradient_limit(self.a, row_a) * self.largest_gradient
+        limit_b = zero_gradient_limit(self.b, row_b) * self.largest_gradient
         return bool(max(size_a, size_b) > 0 and size_a <= limit_a and size_b <= limit_b)
 
     def row_pair(self, row_a: int, row_b: int, distance: float | None = None) -> RowPair:
@@ -236,8 +236,13 @@ class StepPair:
         return self.unpaired_rows(stage, only_a, only_b)
 
 
-def _rounding_of_gradient(step: RecordedStep, row: int) -> float:
-    """Return the size below which a gradient may be only rounding of its module."""
-    gradient = step.rows[row]
-    module = gradient.name.rpartition(".")[0]
-    return SPACINGS[step.precision] * step.largest_gradients[gradient.link, module]
+def zero_gradient_limit(step: RecordedStep, row: int) -> float:
+    """Return the size up to which a gradient is zero but for rounding.
+
+    It is relative to the largest gradient of the step. Only a vector, as a bias, can have no effect
+    on the loss: a half precision rounds the sum that should be zero.
+    """
+    is_vector = sum(size != 1 for size in step.rows[row].shape) <= 1
+    if not is_vector:
+        return GRADIENT_NOISE
+    return max(GRADIENT_NOISE, ZERO_GRADIENT_SPACINGS * SPACINGS[step.precision])

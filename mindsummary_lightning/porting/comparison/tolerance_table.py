@@ -64,13 +64,20 @@ TOLERANCES = {
     "float16": Tolerance("float16", loss=2e-3, tensor=3e-2, row=2e-2),
 }
 
-# Source: the formats; correct ports in half precision stay below, see "Half precision" in
-# docs/development/comparison-experiments.md.
+# Source: the number formats.
 SPACINGS = {"bfloat16": 2.0**-7, "float16": 2.0**-10, "float32": 2.0**-23}
-"""The distance from 1 to the next number in each precision, the lowest precision first.
+"""The distance from 1 to the next number in each precision, the lowest precision first."""
 
-A gradient of this size, relative to the largest gradient of its module, is zero but for rounding.
+# Source: correct ports of 14 nets in half precision reached 1.01.
+ZERO_GRADIENT_SPACINGS = 2
+"""Size of a vector's gradient that is zero but for rounding, in half precision.
+
+The unit is spacings of the precision, times the largest gradient of the step.
 """
+
+# Source: each of two runs rounds its weight to the next number.
+UPDATE_SPACINGS = 2
+"""Distance of two updates that rounding explains, in spacings of the weight's precision."""
 
 # ------------------------------------------------------------------ losses and histograms
 

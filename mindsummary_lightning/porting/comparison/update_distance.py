@@ -14,9 +14,11 @@ from mindsummary_lightning.porting.comparison.step_pairing import RowIndices
 from mindsummary_lightning.porting.comparison.tolerance_table import (
     OUTPUT_GROWTH,
     SPACINGS,
+    UPDATE_SPACINGS,
 )
 
-_ROUNDINGS = 2  # each run rounds a weight to the next number
+_AVERAGES = (MEAN, RMS)
+"""Columns of all elements: sampled elements may agree where other elements do not."""
 
 
 def update_distance(step: StepPair, drift: float, name_a: str, name_b: str) -> float:
@@ -41,13 +43,14 @@ def update_distance(step: StepPair, drift: float, name_a: str, name_b: str) -> f
     gradients = _gradient_rows(step, name_a, name_b)
     if gradients and step.is_noise(*gradients):
         return 0.0  # Adam makes whole steps of a gradient that is rounding
-    columns = [MEAN, *SAMPLED] if step.a.layouts[row_a] == step.b.layouts[row_b] else [MEAN]
+    has_one_layout = step.a.layouts[row_a] == step.b.layouts[row_b]
+    columns = [*_AVERAGES, *SAMPLED] if has_one_layout else [*_AVERAGES]
     update_a = step.a.values[row_a, columns] - step.a.values[before[0], columns]
     update_b = step.b.values[row_b, columns] - step.b.values[before[1], columns]
     size = float(np.fmax.reduce([*np.abs(update_a), *np.abs(update_b)]))
     if not size > 0:
         return 0.0
-    precision = _ROUNDINGS * _spacing_of_weights(step, before, gradients)
+    precision = UPDATE_SPACINGS * _spacing_of_weights(step, before, gradients)
     rounding = _rounding_of_weights(step, drift, after, columns, precision)
     if gradients:
         noise = _gradient_distances(step, gradients, before[0], columns)
@@ -78,8 +81,9 @@ def _gradient_distances(
             sizes = np.minimum(sizes, decayed)
     tiny = np.finfo(np.float32).tiny
     distances: Floats = np.abs(gradient_a - gradient_b) / np.fmax(sizes, tiny)
-    # what single elements are unsure of, their mean is, too
-    distances[0] = max(distances[0], distances.mean())
+    # what single elements are unsure of, their averages are, too
+    averages = slice(len(_AVERAGES))
+    distances[averages] = np.fmax(distances[averages], distances.mean())
     return distances
 
 

@@ -16,6 +16,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from mindsummary_lightning import StepRecorder, compare_runs
+from mindsummary_lightning.values.step_chain import sample_places
 
 Rule = Callable[[int, torch.optim.Optimizer], object]
 Slopes = Callable[[Any], object]
@@ -278,17 +279,18 @@ def test_a_loop_whose_modules_compute_in_half_precision_is_compared_by_it(
 def _with_gradient_of_bias(
     run: Path, gradient: torch.Tensor, precision: torch.dtype = torch.float32
 ) -> Path:
-    """Record a step in which a bias gets a gradient, relative to the gradient of its weight."""
+    """Record a step in which a bias gets a gradient, relative to the largest gradient."""
 
     def replace(at: tuple[int, nn.Module]) -> None:
-        of_weight, of_bias = (weight.grad for weight in at[1][0].parameters())  # type: ignore[index]
-        of_bias.copy_(gradient * of_weight.square().mean().sqrt())
+        gradients = [weight.grad for weight in at[1].parameters() if weight.grad is not None]
+        largest = max(float(each.square().mean().sqrt()) for each in gradients)
+        gradients[1].copy_(gradient * largest)
 
     with torch.autocast("cpu", precision, enabled=precision != torch.float32):
         return _loop(run, _layers(), 1, 0.1, slopes=replace)
 
 
-@pytest.mark.parametrize(("precision", "size"), [(torch.bfloat16, 5.5e-3), (torch.float16, 6.8e-4)])
+@pytest.mark.parametrize(("precision", "size"), [(torch.bfloat16, 7.9e-3), (torch.float16, 9e-4)])
 def test_a_gradient_that_is_zero_but_for_the_rounding_of_half_precision_may_differ(
     precision: torch.dtype, size: float, tmp_path: Path
 ) -> None:
@@ -306,8 +308,8 @@ def test_a_small_gradient_with_the_other_sign_is_named_if_one_run_computed_it_in
     tmp_path: Path,
 ) -> None:
     ones = torch.ones(16)
-    exact = _with_gradient_of_bias(tmp_path / "a", 5.5e-3 * ones)
-    other = _with_gradient_of_bias(tmp_path / "b", -5.5e-3 * ones, torch.bfloat16)
+    exact = _with_gradient_of_bias(tmp_path / "a", 7.9e-3 * ones)
+    other = _with_gradient_of_bias(tmp_path / "b", -7.9e-3 * ones, torch.bfloat16)
     found = compare_runs(exact, other).first_difference
 
     assert found is not None
@@ -356,3 +358,30 @@ def test_weights_of_half_precision_may_be_rounded_apart_if_their_gradients_diffe
     found = compare_runs(tmp_path / "a", tmp_path / "b").first_difference
 
     assert (found is None) == has_other_gradient
+
+
+class _Uneven(torch.optim.SGD):
+    """Moves two elements that no sample shows, in opposite directions."""
+
+    def step(self, closure: Any = None) -> None:
+        super().step(closure)
+        weight = self.param_groups[0]["params"][0].view(-1)
+        hidden = sorted({*range(len(weight))} - {*sample_places(len(weight)).tolist()})[:2]
+        with torch.no_grad():
+            weight[hidden] += torch.tensor([0.05, -0.05])
+
+
+def test_an_update_of_other_elements_than_the_samples_differs(tmp_path: Path) -> None:
+    """Their mean agrees, too: a decay of the weights moves them to both sides of it."""
+    for run, kind in (("a", torch.optim.SGD), ("b", _Uneven)):
+        torch.manual_seed(4)
+        network = nn.Linear(16, 16)
+        optimizer = kind(network.parameters(), 0.1)
+        with StepRecorder(tmp_path / run, 1).step(network, optimizer) as loss_is:
+            loss_is(loss := network(torch.ones(8, 16)).square().mean())
+            loss.backward()
+            optimizer.step()
+    first = compare_runs(tmp_path / "a", tmp_path / "b").first_difference
+
+    assert first is not None
+    assert (first.stage, first.tensors[0].baseline) == ("update", "weight")
