@@ -179,8 +179,8 @@ class StepPair:
         Each run has its own limit, as a lower precision rounds more.
         """
         size_a, size_b = self.a.values[row_a, RMS], self.b.values[row_b, RMS]
-        limit_a = zero_gradient_limit(self.a, row_a) * self.largest_gradient
-        limit_b = zero_gradient_limit(self.b, row_b) * self.largest_gradient
+        limit_a = _zero_gradient_limit(self.a, row_a) * self.largest_gradient
+        limit_b = _zero_gradient_limit(self.b, row_b) * self.largest_gradient
         return bool(max(size_a, size_b) > 0 and size_a <= limit_a and size_b <= limit_b)
 
     def row_pair(self, row_a: int, row_b: int, distance: float | None = None) -> RowPair:
@@ -236,7 +236,7 @@ class StepPair:
         return self.unpaired_rows(stage, only_a, only_b)
 
 
-def zero_gradient_limit(step: RecordedStep, row: int) -> float:
+def _zero_gradient_limit(step: RecordedStep, row: int) -> float:
     """Return the size up to which a gradient is zero but for rounding.
 
     It is relative to the largest gradient of the step. Only a vector, as a bias, can have no effect
