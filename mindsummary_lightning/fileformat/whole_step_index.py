@@ -41,8 +41,8 @@ def decode_whole_step(content: bytes) -> WholeStep:
         found = json.loads(content)
         if found.get("format") != FORMAT:
             raise ValueError(
-                f"the format in index.json of a whole_step_<n>.npz file must be {FORMAT!r}, got "
-                f"{found.get('format')!r}. Give a file that this package has recorded"
+                f"a whole_step_<n>.npz file must have the format {FORMAT!r}, got "
+                f"{found.get('format')!r}. Give a run that this package has recorded"
             )
         if found.get("version") != VERSION:
             raise ValueError(
@@ -90,7 +90,7 @@ def _optimizer(found: dict[str, Any]) -> StoredOptimizer:
 def _state(found: dict[str, Any]) -> StoredState:
     tensor = _tensor(found["tensor"])
     if tensor is None:
-        raise TypeError("each optimizer state in index.json must have a tensor, got null")
+        raise TypeError("index.json is damaged: an optimizer state has null in place of a tensor")
     return StoredState(found["weight"], found["name"], tensor)
 
 

@@ -76,8 +76,9 @@ def _refuse_unready(network: nn.Module) -> None:
     count = torch.distributed.get_world_size() if is_distributed else 1
     if count > 1:
         raise GraphCaptureError(
-            f"a forward pass in one of {count} processes could wait for the others forever; "
-            "SummaryCollector records the graph of the first training step instead"
+            f"no graph is recorded: a forward pass in only one of {count} processes could wait "
+            "for the others forever. Use SummaryCollector, which records the graph of the first "
+            "training step"
         )
     for path, weight in network.named_parameters():
         if is_lazy(weight):

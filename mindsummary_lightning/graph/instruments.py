@@ -90,7 +90,7 @@ class Instruments(TorchFunctionMode, Watcher):
     # ---- what ModuleCalls tells
 
     def wants_calls(self) -> bool:
-        """Tell whether module calls are reported now: not during a torch function."""
+        """Tell whether module calls are reported; they are not inside a torch function."""
         return not self._is_in_function
 
     def enter_module(self, module: nn.Module, is_whole: bool, arguments: Any) -> None:

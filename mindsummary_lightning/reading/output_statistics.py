@@ -166,7 +166,7 @@ def origin_text(step: int, row: OutputRow) -> Phrase:
 
 
 def output_rows(run_dir: str) -> list[OutputRow]:
-    """Read the description of a run's table rows; empty if the file is unreadable."""
+    """Read the descriptions of all rows of output statistics; empty if unreadable."""
     with contextlib.suppress(OSError, ValueError):
         return decode_output_rows(read_regular(os.path.join(run_dir, OUTPUT_ROWS_FILE)))
     return []

@@ -65,7 +65,7 @@ class ListedRun(NamedTuple):
 
 
 class RunDirectory(NamedTuple):
-    """A run directory with lineage files, and the present states of these files.
+    """A run directory with lineage files, and the size and times of these files.
 
     Attributes:
         summary_dir: relative to the base directory, ``./name``, or ``./`` for the base itself.

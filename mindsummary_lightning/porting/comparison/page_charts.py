@@ -194,7 +194,7 @@ def _attribute(title: str) -> str:
 def distance_map(
     title: str, names: list[str], distances: Floats, first_step: int | None, axis: StepAxis
 ) -> str:
-    """Draw a row per tensor and a column per step, coloured by the largest distance."""
+    """Draw a map of distances: a row per tensor, a column per step."""
     steps = axis.steps
     rows = _starts(len(distances), _MAX_ROWS)
     by_row = np.fmax.reduceat(distances, rows)

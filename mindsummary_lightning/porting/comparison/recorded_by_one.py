@@ -1,4 +1,4 @@
-"""Counts and names the values that both runs recorded, or only a single run."""
+"""Counts and names the values of both runs, and those of a single run."""
 
 from __future__ import annotations
 
