@@ -61,6 +61,17 @@ def test_damage_is_named_with_its_byte_and_gives_1(
     assert "1 run checked: 1 damage, 0 warnings" in answer.out
 
 
+def test_a_step_that_two_blocks_share_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verify, "BLOCK", 1)  # each record is one
+    write_summary(tmp_path, [*_RECORDS, values_at(3, {"loss": 4.0})])
+
+    (finding,) = verify_run(str(tmp_path))
+
+    assert "scalar 'loss' has 1 samples at steps that it already has" in finding.message
+
+
 def test_an_unfinished_record_at_the_end_is_damage(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
