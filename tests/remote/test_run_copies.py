@@ -430,7 +430,7 @@ def test_a_file_of_the_second_that_a_store_tells_is_sent_again_if_it_has_changed
     (path,) = summary_paths(run)
     if is_changed:
         path.write_bytes(bytes(reversed(path.read_bytes())))
-    os.utime(path, ns=(_SECOND * 10**9 + 1,) * 2)
+    os.utime(path, ns=(_SECOND * 10**9 + 5 * 10**8,) * 2)
 
     assert _sent(tmp_path / "runs", far).sent == is_changed * path.stat().st_size
 
