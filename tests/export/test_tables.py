@@ -94,9 +94,11 @@ def test_a_tag_is_not_a_formula_in_a_spreadsheet(
 
 
 @pytest.mark.parametrize("form", ["csv", "npy", "tensorboard", "parquet"])
-@pytest.mark.parametrize("mode", [0o600, 0o640])
-def test_who_cannot_read_the_run_cannot_read_the_export(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], form: str, mode: int
+@pytest.mark.parametrize(
+    ("mode", "exported"), [(0o600, 0o600), (0o640, 0o640), (0o750, 0o640), (0o440, 0o640)]
+)
+def test_who_cannot_read_the_run_cannot_read_the_export_and_nobody_runs_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], form: str, mode: int, exported: int
 ) -> None:
     skip_without_packages(form)
     write_demo_run(tmp_path / "run")
@@ -112,7 +114,7 @@ def test_who_cannot_read_the_run_cannot_read_the_export(
 
     written = [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
     assert written
-    assert {stat.S_IMODE(path.stat().st_mode) for path in written} == {mode}
+    assert {stat.S_IMODE(path.stat().st_mode) for path in written} == {exported}
 
 
 def test_parquet_holds_the_scalars(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

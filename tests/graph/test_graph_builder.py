@@ -67,6 +67,20 @@ def test_no_text_breaks_a_rule_of_the_reader(
     assert broken == []
 
 
+@pytest.mark.parametrize(
+    ("name", "kept"),
+    [
+        ("0.weight", "0.weight"),
+        ("12", "12_"),  # the id of a node
+        ("weight-op3", "weight_op3"),
+        ("a.b-op3", "a.b-op3_"),
+        ("", "parameter"),
+    ],
+)
+def test_a_parameter_has_no_name_of_a_node(name: str, kept: str) -> None:
+    assert GraphBuilder().parameter(name, None) == kept
+
+
 def test_what_is_connected_to_nothing_is_not_in_the_graph() -> None:
     builder = GraphBuilder()
     used, unused = (

@@ -72,13 +72,13 @@ def test_the_total_says_what_became_of_what_is_lost(caplog: pytest.LogCaptureFix
     policy = FailurePolicy("run", raise_exception=False)
     policy.attempt("values", _fail, OSError(errno.EIO, "no"))
     policy.records_missing(
-        [MissingRecords(3), MissingRecords(5, is_removed=True), MissingRecords(2)]
+        [MissingRecords(3), MissingRecords(5, is_removed=True), MissingRecords(4)]
     )
     policy.log_total()
 
-    assert policy.lost == 11
+    assert policy.lost == 13
     assert caplog.messages[-1] == (
-        "11 records of run are lost in total: 1 could not be written, the file system took back 5 "
+        "13 records of run are lost in total: 1 could not be written, the file system took back 7 "
         "that it had "
         "accepted, 5 were in files that were removed or replaced"
     )
