@@ -296,6 +296,7 @@ READ: dict[str, tuple[Callable[[], Any], tuple[int | None, int | None]]] = {
     "one long sequence is left": (lambda: DataLoader(Sequences(), 5, collate_fn=list), (5, 6)),
     "a stream that states too much": (lambda: DataLoader(Long(), 4), (4, None)),
     "ends early": (lambda: Stated(22, change=lambda batches: batches[:3]), (4, None)),
+    "ends a batch early": (lambda: Stated(22, change=lambda batches: batches[:5]), (4, None)),
     "twice": (lambda: Stated(22, 12, lambda batches: batches * 2), (4, None)),
     "the last one is filled": (lambda: DataLoader(vectors(22), 4, sampler=Endless()), (4, None)),
     "a smaller one in between": (

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from mindsummary_lightning.errors import error_text
 from mindsummary_lightning.values.text import (
+    counted,
     finite_or_named,
     listed,
     shortest_float32,
@@ -91,3 +92,8 @@ def test_a_text_about_an_address_has_none_of_its_secrets() -> None:
         "no http://***@host/runs?***: ***, ***"
     )
     assert without_secrets("no /runs: word", "/runs") == "no /runs: word"
+
+
+@pytest.mark.parametrize(("number", "text"), [(0, "0 runs"), (1, "1 run"), (2, "2 runs")])
+def test_only_one_is_singular(number: int, text: str) -> None:
+    assert counted(number, "run") == text
