@@ -461,3 +461,17 @@ def test_names_of_parameters_that_are_missing_or_damaged_are_found(tmp_path: Pat
         finding.message
         == "is missing; the rows of parameter_statistics have numbers instead of names"
     )
+
+
+def test_a_file_that_changes_at_its_size_while_it_is_repaired_is_left_alone(
+    tmp_path: Path,
+) -> None:
+    path = write_summary(tmp_path, _RECORDS)
+    _damage(path, -len(_RECORDS[2]) - 2)
+    before = path.read_bytes()
+
+    with pytest.raises(BlockingIOError, match="changed while it was being repaired"):
+        repair_run(str(tmp_path), lambda size: os.utime(path, (1, 1)))
+
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
