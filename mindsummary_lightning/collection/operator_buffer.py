@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from mindsummary_lightning.conversion.arrays import to_array
+from mindsummary_lightning.errors import printable
 from mindsummary_lightning.warn_once import WarnOnce
 
 _LOG = logging.getLogger(__name__)
@@ -35,7 +36,6 @@ is_listening: bool = True  # also until the first value that nobody takes
 _trainings: list[OperatorBuffer] = []
 _records: list[OperatorBuffer] = []
 _training: ContextVar[OperatorBuffer | None] = ContextVar("training", default=None)
-_warnings = WarnOnce(_LOG)
 
 
 class OperatorBuffer:
@@ -50,6 +50,7 @@ class OperatorBuffer:
         thread: the thread whose values the buffer collects; set when the buffer is opened.
         process: the number of that thread's process.
         is_taking: whether the buffer collects values now.
+        warnings: what is said once of the values of this buffer's training or record.
     """
 
     def __init__(self, is_of_one_step: bool = True) -> None:
@@ -63,7 +64,7 @@ class OperatorBuffer:
         # whether a name was given in the forward pass
         self._this_pass: dict[tuple[str, str], bool] = {}
         self._is_of_one_step = is_of_one_step
-        self._warnings = WarnOnce(_LOG)
+        self.warnings: WarnOnce = WarnOnce(_LOG)
 
     def settle(self) -> None:
         """Assign this buffer to the current thread, whose values it collects."""
@@ -97,12 +98,12 @@ class OperatorBuffer:
                 "%s %r was recorded twice in one step (by two operators, or because the optimizer "
                 "called its closure again). The last value is kept"
             )
-            self._warnings.warn(key, text, *key)
+            self.warnings.warn(key, text, *key)
         self._this_pass[key] = not in_backward
         try:
             self._values[key] = _copied(value)
         except (MemoryError, RuntimeError) as error:  # a device without memory
-            self._warnings.warn(
+            self.warnings.warn(
                 ("copy", key),
                 "%s %r is not recorded, because its value cannot be copied: %s",
                 *key,
@@ -182,7 +183,7 @@ def put(plugin: str, name: str, value: Any, in_backward: bool = False) -> None:
                 "%s %r is not recorded: it was given in a process that was forked from the "
                 "recording process"
             )
-            _warnings.warn("forked", text, plugin, name, level=logging.DEBUG)
+            buffer.warnings.warn("forked", text, plugin, name, level=logging.DEBUG)
 
 
 def _owners(plugin: str, name: str, in_backward: bool) -> Sequence[OperatorBuffer]:
@@ -198,13 +199,14 @@ def _owners(plugin: str, name: str, in_backward: bool) -> Sequence[OperatorBuffe
     buffers = _buffers_of_only_thread()
     if buffers and (in_backward or all(buffer.can_have_started(thread) for buffer in buffers)):
         return buffers
-    _warnings.warn(
-        "unknown",
-        "%s %r is not recorded, because the thread %r called the summary operator, and it is "
-        "unknown to which training this thread belongs. Call summary operators in the thread that "
-        "trains, or in its context: contextvars.copy_context().run",
-        *(plugin, name, thread.name),
-    )
+    for buffer in open_buffers()[:1]:  # any of them: the value may be of each
+        buffer.warnings.warn(
+            "unknown",
+            "%s %r is not recorded, because the thread %r called the summary operator, and it is "
+            "unknown to which training this thread belongs. Call summary operators in the thread "
+            "that trains, or in its context: contextvars.copy_context().run",
+            *(plugin, name, thread.name),
+        )
     return ()
 
 
@@ -218,11 +220,11 @@ def _buffers_of_only_thread() -> Sequence[OperatorBuffer]:
 def _nobody(plugin: str, name: str) -> Sequence[OperatorBuffer]:
     global is_listening
     is_listening = False
-    text = (
+    _LOG.debug(
         "%s %r is not recorded: no SummaryCollector collects this step, "
-        "and no SummaryRecord is open in mode 'train'"
+        "and no SummaryRecord is open in mode 'train'",
+        *(plugin, printable(name)),
     )
-    _warnings.warn("nobody", text, plugin, name, level=logging.DEBUG)
     return ()
 
 

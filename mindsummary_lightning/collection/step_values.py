@@ -186,7 +186,7 @@ class StepValues:
         defer: Callable[[torch.Tensor], _Pending],
     ) -> None:
         try:
-            deferred = isinstance(value, torch.Tensor) and _must_wait(value)
+            deferred = isinstance(value, torch.Tensor) and must_wait(value)
             self._values.append((tag, defer(value.detach()) if deferred else convert(value)))
         except Exception as error:  # recording never stops training; the caller reports it
             self.problems.append((tag, error))
@@ -197,7 +197,7 @@ class StepValues:
         self._values = [pair for pair in self._values if id(pair[1]) not in lost_ids]
 
 
-def _must_wait(tensor: torch.Tensor) -> bool:
+def must_wait(tensor: torch.Tensor) -> bool:
     """Tell whether reading a tensor would wait for a device or for other ranks."""
     return tensor.device.type not in ("cpu", "meta") or is_sharded(tensor)
 

@@ -114,3 +114,16 @@ def test_min_and_max_before_a_name_decide_which_value_is_best(
         write_summary(tmp_path / run, [values_at(1, {"latency": value, "loss": value})])
 
     assert _names(mindsummary(capsys, "list", tmp_path, "--best", name).out)[0] == best
+
+
+def test_the_end_of_a_name_is_one_of_its_parts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, train, validation in (("a", 1.0, 5.0), ("b", 2.0, 4.0)):
+        values = {"train/loss": train, "val_loss": validation}
+        write_summary(tmp_path / name, [values_at(1, values)])
+
+    answer = mindsummary(capsys, "list", tmp_path, "--best", "loss")
+
+    assert answer.code == 0
+    assert [line.split()[0] for line in answer.out.splitlines()[1:3]] == ["a", "b"]

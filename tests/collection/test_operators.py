@@ -33,14 +33,7 @@ from mindsummary_lightning import (
     tensor_summary,
 )
 from mindsummary_lightning.collection import operator_buffer
-from mindsummary_lightning.warn_once import WarnOnce
 from tests.trainer.support import Net, loader, points, steps, trainer
-
-
-@pytest.fixture(autouse=True)
-def _nothing_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(operator_buffer, "_warnings", WarnOnce(operator_buffer._LOG))
-
 
 _NOTHING_ELSE: dict[str, Any] = {"collect_specified_data": None, "keep_default_action": False}
 

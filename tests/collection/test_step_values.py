@@ -149,7 +149,7 @@ def everything(values: StepValues) -> dict[str, Any]:
 @pytest.fixture
 def deferred(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tensors on the CPU are treated as those of an accelerator."""
-    monkeypatch.setattr(step_values, "_must_wait", lambda tensor: True)
+    monkeypatch.setattr(step_values, "must_wait", lambda tensor: True)
 
 
 @pytest.fixture(params=["at once", "deferred"])

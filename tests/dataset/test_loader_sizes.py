@@ -24,7 +24,12 @@ from torch.utils.data import (
     TensorDataset,
 )
 
-from mindsummary_lightning.dataset.loader_sizes import CheckedSizes, LoaderSizes, fits
+from mindsummary_lightning.dataset.loader_sizes import (
+    CheckedSizes,
+    LoaderSizes,
+    claimed_batch_size,
+    fits,
+)
 from tests.dataset.pipelines import PIPELINES, Around, Pictures, Stream, Untouchable
 
 
@@ -291,6 +296,7 @@ READ: dict[str, tuple[Callable[[], Any], tuple[int | None, int | None]]] = {
     "one long sequence is left": (lambda: DataLoader(Sequences(), 5, collate_fn=list), (5, 6)),
     "a stream that states too much": (lambda: DataLoader(Long(), 4), (4, None)),
     "ends early": (lambda: Stated(22, change=lambda batches: batches[:3]), (4, None)),
+    "ends a batch early": (lambda: Stated(22, change=lambda batches: batches[:5]), (4, None)),
     "twice": (lambda: Stated(22, 12, lambda batches: batches * 2), (4, None)),
     "the last one is filled": (lambda: DataLoader(vectors(22), 4, sampler=Endless()), (4, None)),
     "a smaller one in between": (
@@ -337,3 +343,22 @@ def test_other_loaders_may_have_more_batches_or_fewer(mode: Any, names: str) -> 
 
     longest = (4, 16 if mode == "min_size" else 22)
     assert checked.sizes == (longest if names == "ab" else (3, 10))
+
+
+def test_a_first_of_several_loaders_that_ends_early_has_no_known_number_of_samples() -> None:
+    whole, short = torch.zeros(4, 3), torch.zeros(2, 3)
+    loaders = {"a": DataLoader(vectors(22), 4), "b": DataLoader(vectors(22), 4)}
+    checked = CheckedSizes(loaders, {"a": whole, "b": whole})
+    assert checked.sizes == LoaderSizes(4, 22)
+
+    for index, own in enumerate([whole, short]):
+        checked.see(index, {"a": own, "b": whole})
+
+    assert checked.sizes == LoaderSizes(None, None)
+
+
+def test_a_loader_of_its_own_kind_over_single_samples_states_no_size() -> None:
+    loader = SimpleNamespace(dataset=vectors(22))
+
+    assert claimed_batch_size(loader) is None
+    assert claimed_batch_size(DataLoader(vectors(22), batch_size=None)) == 1

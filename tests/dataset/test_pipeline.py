@@ -12,6 +12,7 @@ from lightning.fabric.utilities.distributed import DistributedSamplerWrapper
 from lightning.pytorch.utilities import CombinedLoader
 from torch.utils.data import (
     BatchSampler,
+    ConcatDataset,
     DataLoader,
     Dataset,
     DistributedSampler,
@@ -229,6 +230,15 @@ def test_a_data_set_inside_itself_is_drawn_once() -> None:
 
     assert types(root) == ["BatchDataset", "Wrapper"]
     assert root.children[0].parameter["datasets_skipped"] == 1
+
+
+def test_a_wrapper_whose_data_sets_are_all_drawn_skips_none() -> None:
+    data = ConcatDataset([TensorDataset(torch.zeros(2)), TensorDataset(torch.zeros(3))])
+
+    (concatenation,) = dataset_graph(DataLoader(data, 1), None).children
+
+    assert types(concatenation) == ["ConcatDataset", "TensorDataset", "TensorDataset"]
+    assert "datasets_skipped" not in concatenation.parameter
 
 
 def test_a_sampler_of_a_distributed_run_is_told_with_what_it_shares_out() -> None:

@@ -48,15 +48,19 @@ def test_each_promise_of_the_guide_is_on_the_page_of_tests() -> None:
 _PAGES_OF_RULES = (
     "resume",
     "reference/comparison",
+    "reference/export",
     "reference/file-format",
     "reference/graphs",
     "reference/json",
     "reference/lineage-fields",
     "reference/mindinsight-limits",
+    "reference/mindspore-callbacks",
     "reference/mindspore-classes",
+    "reference/output-statistics",
     "reference/port-check-report",
     "reference/query-language",
     "reference/tensorboard",
+    "reference/values",
 )
 _TESTS_OF_A_SECTION = re.compile(r"^(?:Tests: |测试：)((?:`[^`]*`[,.、。]\s*)+)$", re.MULTILINE)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mindsummary_lightning.conversion.histograms import to_histogram
 from mindsummary_lightning.reading.summary_reader import SummaryReader
 from mindsummary_lightning.values import Tensor
 from tests.cli.command import mindsummary
@@ -93,10 +94,26 @@ def test_a_tag_is_not_a_formula_in_a_spreadsheet(
     assert row["value"] == "-0.5"  # a number is no formula
 
 
+def test_a_histogram_without_buckets_has_one_row_in_csv(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nothing = to_histogram(np.full(3, np.nan))
+    write_summary(tmp_path / "run", [values_at(1, {"gone": nothing})])
+
+    mindsummary(capsys, "export", tmp_path / "run", "--to", "csv", "--out", tmp_path / "out")
+
+    with (tmp_path / "out" / "histograms.csv").open(newline="", encoding="utf-8") as file:
+        (row,) = csv.DictReader(file)
+    assert (row["tag"], row["left"], row["width"], row["count"]) == ("gone", "", "", "0")
+    assert (row["elements"], row["nan_count"]) == ("3", "3")
+
+
 @pytest.mark.parametrize("form", ["csv", "npy", "tensorboard", "parquet"])
-@pytest.mark.parametrize("mode", [0o600, 0o640])
-def test_who_cannot_read_the_run_cannot_read_the_export(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], form: str, mode: int
+@pytest.mark.parametrize(
+    ("mode", "exported"), [(0o600, 0o600), (0o640, 0o640), (0o750, 0o640), (0o440, 0o640)]
+)
+def test_who_cannot_read_the_run_cannot_read_the_export_and_nobody_runs_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], form: str, mode: int, exported: int
 ) -> None:
     skip_without_packages(form)
     write_demo_run(tmp_path / "run")
@@ -112,7 +129,7 @@ def test_who_cannot_read_the_run_cannot_read_the_export(
 
     written = [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
     assert written
-    assert {stat.S_IMODE(path.stat().st_mode) for path in written} == {mode}
+    assert {stat.S_IMODE(path.stat().st_mode) for path in written} == {exported}
 
 
 def test_parquet_holds_the_scalars(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,6 +8,7 @@ from mindsummary_lightning.fileformat.file_names import (
     MAX_TIMESTAMP,
     check_prefix_and_suffix,
     file_name,
+    is_graph_name,
     is_lineage_name,
     is_summary_name,
     read_order,
@@ -116,6 +117,26 @@ def test_files_are_read_by_time_and_for_one_time_by_descending_name() -> None:
 def test_a_prefix_or_suffix_that_no_file_should_have_is_refused(text: str, argument: str) -> None:
     with pytest.raises(ValueError, match=argument):
         check_prefix_and_suffix(*((text, "_MS") if argument == "file_prefix" else ("events", text)))
+
+
+@pytest.mark.parametrize("text", ["", "p" * 63, "é" * 31, "a b"])
+def test_a_prefix_or_suffix_may_have_63_bytes(text: str) -> None:
+    check_prefix_and_suffix(text, text)
+
+
+@pytest.mark.parametrize(
+    ("name", "is_graph"),
+    [
+        ("ms_output_after_hwopt_0.pb", True),
+        ("memory_usage_12.pb", False),
+        ("memory_usage_x.pb", True),
+        ("events.summary.12.pb", False),
+        ("graph.pbtxt", False),
+        ("graph.pb.txt", False),
+    ],
+)
+def test_a_graph_of_a_compiler_is_told_by_its_name(name: str, is_graph: bool) -> None:
+    assert is_graph_name(name) is is_graph
 
 
 @pytest.mark.parametrize("suffix", ["_lineage", "x_lineage", "_explain", ".pb"])

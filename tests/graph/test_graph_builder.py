@@ -67,6 +67,34 @@ def test_no_text_breaks_a_rule_of_the_reader(
     assert broken == []
 
 
+@pytest.mark.parametrize(
+    ("name", "kept"),
+    [
+        ("0.weight", "0.weight"),
+        ("12", "12_"),  # the id of a node
+        ("weight-op3", "weight_op3"),
+        ("a.b-op3", "a.b-op3_"),
+        ("", "parameter"),
+    ],
+)
+def test_a_parameter_has_no_name_of_a_node(name: str, kept: str) -> None:
+    assert GraphBuilder().parameter(name, None) == kept
+
+
+@pytest.mark.parametrize(
+    ("op_type", "kept"),
+    [("relu", "relu"), ("my_scope", "my_scope_"), ("Load", "Load_"), ("Parameter", "Param")],
+)
+def test_an_operation_has_no_type_that_the_reader_takes_for_another(
+    op_type: str, kept: str
+) -> None:
+    builder = GraphBuilder()
+    builder.node(op_type, "", [builder.constant(1)])
+
+    (node,) = builder.build("Net").nodes
+    assert node.op_type == kept
+
+
 def test_what_is_connected_to_nothing_is_not_in_the_graph() -> None:
     builder = GraphBuilder()
     used, unused = (

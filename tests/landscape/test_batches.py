@@ -53,6 +53,12 @@ def test_a_batch_may_be_an_object_with_tensors_and_is_joined_with_no_other() -> 
     assert digest(zeros) != digest(ones)
 
 
+def test_the_first_tensor_that_has_samples_tells_their_number() -> None:
+    batch = (torch.tensor(0.5), torch.zeros(0, 2), torch.zeros(3, 2))
+
+    assert counts(take_batches([batch], 100, 0)) == [3]
+
+
 def test_a_batch_without_a_batch_dimension_is_refused() -> None:
     with pytest.raises(
         ValueError, match="a batch of type str has no tensor with a batch dimension"

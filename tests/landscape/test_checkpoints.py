@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -117,27 +118,31 @@ def test_entries_that_are_no_tensors_or_have_no_elements_yet_are_left_out(tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("capacity", "expected"),
+    ("capacity", "expected", "advised"),
     [
-        (8, [1, 2, 3, 4, 5, 6, 7, 8]),
-        (6, [1, 2, 3, 4, 6, 8]),  # two intervals of three
-        (4, [4, 5, 7, 8]),
-        (3, [4, 6, 8]),
-        (2, [8]),
-        (1, [8]),
-        (0, []),
+        (8, [1, 2, 3, 4, 5, 6, 7, 8], None),
+        (6, [1, 2, 3, 4, 6, 8], 8),  # two intervals of three
+        (4, [4, 5, 7, 8], 8),
+        (3, [4, 6, 8], 8),
+        (2, [8], 3),  # an interval of three
+        (1, [8], 3),
+        (0, [], 3),
     ],
 )
 def test_the_byte_budget_thins_the_intervals_and_says_so_once(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, capacity: int, expected: list[int]
-) -> None:
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, capacity: int, expected: list[int],
+    advised: int | None,
+) -> None:  # fmt: skip
     settings = LandscapeSettings(intervals=((1, 2, 3), (4, 5, 6, 7, 8)))
     state = {"weight": torch.zeros(1000)}
     writer = LandscapeCheckpointWriter(tmp_path, "Net", settings, max_bytes=4000 * capacity + 100)
     with caplog.at_level(logging.WARNING):
         written = [number for number in range(1, 9) if save(writer, number, state)]
     assert written == expected
-    assert caplog.text.count("Set landscape_max_bytes=") == len(caplog.records) == (capacity < 8)
+    assert len(caplog.records) == (capacity < 8)
+    assert re.findall(r"Set landscape_max_bytes=(\d+)", caplog.text) == (
+        [] if advised is None else [str(4000 * advised)]
+    )
     if written:
         assert saved(tmp_path) == written
 

@@ -72,6 +72,17 @@ def test_a_part_that_takes_and_gives_no_tensor_is_no_obstacle() -> None:
     np.testing.assert_allclose(evaluation(net, plane).losses(POINTS), expected, rtol=1e-5)
 
 
+def test_a_smaller_last_batch_counts_by_its_samples() -> None:
+    net = nets.Mlp()
+    plane = plane_of(net)
+    images, labels = net.data()
+    batches = take_batches([(images[:64], labels[:64]), (images[64:72], labels[64:72])], 96, 0)
+
+    together = plain_loop(net, plane, [(images[:72], labels[:72])])
+    found = without_shortcuts(net, plane, batches).losses(POINTS)
+    np.testing.assert_allclose(found, together, rtol=1e-5)
+
+
 @pytest.mark.slow
 def test_training_mode_draws_the_same_dropout_at_every_point() -> None:
     net = nets.ConvNet()

@@ -9,6 +9,7 @@ from mindsummary_lightning.lineage.conditions import (
     INTEGER_FIELDS,
     NUMBER_FIELDS,
     TEXT_FIELDS,
+    Ordering,
     parse_condition,
 )
 from mindsummary_lightning.lineage.merge import FIELDS
@@ -169,3 +170,47 @@ class TestTheOlderSpelling:
         self, spelling: object, shown: tuple[str, ...]
     ) -> None:
         assert parse_condition({"lineage_type": spelling}, "/runs").lineage_types == shown
+
+
+@pytest.mark.parametrize(
+    ("condition", "page"),
+    [
+        ({}, slice(None)),
+        ({"limit": 100}, slice(0, 100)),
+        ({"limit": 1}, slice(0, 1)),
+        ({"offset": 3}, slice(30, 40)),
+        ({"limit": 5, "offset": 2}, slice(10, 15)),
+    ],
+)
+def test_an_offset_counts_pages_of_ten_runs_or_as_many_as_the_limit(
+    condition: dict[str, int], page: slice
+) -> None:
+    assert parse_condition(condition, "/runs").page == page
+
+
+@pytest.mark.parametrize("limit", [0, 101, True, 5.0])
+def test_a_page_has_one_to_a_hundred_runs(limit: object) -> None:
+    with pytest.raises(LineageSearchConditionParamError, match=r"limit must be an int in 1\.\.100"):
+        parse_condition({"limit": limit}, "/runs")
+
+
+@pytest.mark.parametrize("operator", ["lt", "gt", "le", "ge", "in", "not_in"])
+def test_what_does_not_compare_is_not_found(operator: str) -> None:
+    expected: Any = 0.5 if operator in ("in", "not_in") else "text"
+    condition = parse_condition({"user_defined/x": {operator: expected}}, "/runs")
+
+    assert not condition.matches(lambda field: 1.0)
+
+
+@pytest.mark.parametrize("is_descending", [False, True])
+def test_values_of_several_types_are_sorted_by_type_and_equal_ones_keep_their_order(
+    is_descending: bool,
+) -> None:
+    values = {"a": "x", "b": 2, "c": None, "d": 1, "e": 2, "f": "w"}
+    order = Ordering("user_defined/x", is_descending)
+
+    found = order.sort([*values], lambda run, field: values[run])
+
+    assert found == (
+        ["a", "f", "b", "e", "d", "c"] if is_descending else ["c", "d", "b", "e", "f", "a"]
+    )

@@ -56,6 +56,13 @@ def test_an_evaluation_in_a_later_file_is_laid_over_the_training(tmp_path: Path)
     assert lineage["user_defined"] == {"seed": 1, "note": "x"}
 
 
+def test_custom_data_of_a_later_file_take_the_place_of_their_names(tmp_path: Path) -> None:
+    write_run(tmp_path / "run", TRAIN, UserDefinedInfo({"seed": 1, "kept": 5}), seconds=1)
+    write_run(tmp_path / "run", EVALUATION, UserDefinedInfo({"seed": 2}), seconds=2)
+
+    assert model_lineage(tmp_path)["user_defined"] == {"seed": 2, "kept": 5}
+
+
 @pytest.mark.parametrize("newer", [TrainInfo(epoch=3), DatasetGraph({"op_type": "BatchDataset"})])
 def test_training_or_data_in_a_later_file_starts_the_run_anew(tmp_path: Path, newer: Any) -> None:
     write_run(tmp_path / "run", TRAIN, EVALUATION, CUSTOM, seconds=1)

@@ -61,6 +61,17 @@ def test_damage_is_named_with_its_byte_and_gives_1(
     assert "1 run checked: 1 damage, 0 warnings" in answer.out
 
 
+def test_a_step_that_two_blocks_share_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verify, "BLOCK", 1)  # each record is one
+    write_summary(tmp_path, [*_RECORDS, values_at(3, {"loss": 4.0})])
+
+    (finding,) = verify_run(str(tmp_path))
+
+    assert "scalar 'loss' has 1 samples at steps that it already has" in finding.message
+
+
 def test_an_unfinished_record_at_the_end_is_damage(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -450,3 +461,17 @@ def test_names_of_parameters_that_are_missing_or_damaged_are_found(tmp_path: Pat
         finding.message
         == "this file is missing; the rows of parameter_statistics have numbers instead of names"
     )
+
+
+def test_a_file_that_changes_at_its_size_while_it_is_repaired_is_left_alone(
+    tmp_path: Path,
+) -> None:
+    path = write_summary(tmp_path, _RECORDS)
+    _damage(path, -len(_RECORDS[2]) - 2)
+    before = path.read_bytes()
+
+    with pytest.raises(BlockingIOError, match="changed while it was being repaired"):
+        repair_run(str(tmp_path), lambda size: os.utime(path, (1, 1)))
+
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]

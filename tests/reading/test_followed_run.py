@@ -53,6 +53,19 @@ def assert_same(found: FollowedRun, run: Path) -> None:
         assert mine_too == expected
 
 
+def test_the_points_of_a_resumed_run_keep_their_own_times(tmp_path: Path) -> None:
+    for second, steps in ((1, (1, 2, 3, 4)), (2, (3, 5))):
+        records = [values_at(step, {"loss": 10.0 * second + step}, 100.0 * second + step)
+                   for step in steps]  # fmt: skip
+        write_summary(tmp_path, records, second)
+
+    series = followed(tmp_path).scalars("loss")
+
+    assert series.steps.tolist() == [1, 2, 3, 5]
+    assert series.values.tolist() == [11.0, 12.0, 23.0, 25.0]
+    assert series.wall_times.tolist() == [101.0, 102.0, 203.0, 205.0]
+
+
 def test_a_run_of_mindspore_is_read_as_the_reader_reads_it(tmp_path: Path) -> None:
     write_mindspore_run(tmp_path)
 

@@ -53,6 +53,17 @@ def test_a_fit_without_an_end_runs_or_was_killed(
     assert word in STATUSES
 
 
+def test_a_complete_file_of_long_ago_does_not_make_a_growing_run_a_killed_one(
+    tmp_path: Path,
+) -> None:
+    old = write_summary(tmp_path, [values_at(1, {"loss": 1.0})], second=1)
+    new = write_summary(tmp_path, [values_at(2, {"loss": 1.0})], second=2)
+    for path, age_s in ((old, 10 * KILLED_AFTER_S), (new, 1.0)):
+        os.utime(path, (_NOW - age_s, _NOW - age_s))
+
+    assert run_status(str(tmp_path), {"status": STARTED}, _NOW) == "running"
+
+
 def test_a_run_that_records_no_end_has_no_status(tmp_path: Path) -> None:
     assert run_status(_run(tmp_path, 1e6), {"note": "by hand"}, _NOW) is None
 

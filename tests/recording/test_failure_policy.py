@@ -8,6 +8,7 @@ import pytest
 
 from mindsummary_lightning.fileio.append import MissingRecords
 from mindsummary_lightning.recording.failure_policy import FailurePolicy
+from mindsummary_lightning.recording.retries import UnsyncedError
 from tests.support import Clock
 
 
@@ -37,6 +38,50 @@ def test_the_total_is_logged_again_only_when_it_has_grown(caplog: pytest.LogCapt
 
     totals = [line for line in caplog.messages if "in total" in line]
     assert totals == [f"{count} records of run could not be written in total" for count in (1, 2)]
+
+
+@pytest.mark.parametrize(("answer", "is_written"), [(None, True), (True, True), (False, False)])
+def test_what_is_queued_is_not_in_the_file_yet(answer: bool | None, is_written: bool) -> None:
+    policy = FailurePolicy("run", raise_exception=False)
+
+    assert policy.attempt("values", lambda: answer) is is_written
+
+
+@pytest.mark.parametrize("has_lost", [False, True])
+def test_what_the_disk_may_lack_is_said_once_unless_a_loss_was_said(
+    has_lost: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    policy = FailurePolicy("run", raise_exception=False)
+    if has_lost:
+        policy.attempt("values", _fail, OSError(errno.EIO, "no"))
+    caplog.clear()
+
+    for _ in range(2):
+        assert policy.attempt("values", _fail, UnsyncedError(errno.EIO, "no")) is True
+
+    assert ["run may lack its last records" in line for line in caplog.messages] == (
+        [] if has_lost else [True]
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "step", "lines"),
+    [
+        (3, 3, []),
+        (3.0, 3, []),
+        (3.5, 3, ["global_step of 'loss' must be a whole number, got 3.5"]),
+        ("x", None, ["global_step of 'loss' is skipped"]),
+    ],
+)
+def test_a_step_is_a_whole_number_and_a_fraction_is_said(
+    value: object, step: int | None, lines: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    policy = FailurePolicy("run", raise_exception=False)
+
+    assert policy.step("global_step", "loss", value) == step
+    assert [line.startswith(begin) for line, begin in zip(caplog.messages, lines, strict=True)] == (
+        [True] * len(lines)
+    )
 
 
 def test_a_mistake_of_ours_is_not_taken_for_a_failed_write() -> None:
@@ -72,13 +117,13 @@ def test_the_total_says_what_became_of_what_is_lost(caplog: pytest.LogCaptureFix
     policy = FailurePolicy("run", raise_exception=False)
     policy.attempt("values", _fail, OSError(errno.EIO, "no"))
     policy.records_missing(
-        [MissingRecords(3), MissingRecords(5, is_removed=True), MissingRecords(2)]
+        [MissingRecords(3), MissingRecords(5, is_removed=True), MissingRecords(4)]
     )
     policy.log_total()
 
-    assert policy.lost == 11
+    assert policy.lost == 13
     assert caplog.messages[-1] == (
-        "11 records of run are lost in total: 1 could not be written, 5 were accepted and later "
+        "13 records of run are lost in total: 1 could not be written, 7 were accepted and later "
         "lost by the file system, 5 were in files that were removed or replaced"
     )
 

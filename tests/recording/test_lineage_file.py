@@ -56,6 +56,24 @@ def test_custom_data_that_say_otherwise_keep_their_column(tmp_path: Path) -> Non
     assert _columns(tmp_path) == {"batch_size": 16, "dropout": 0.5}
 
 
+def test_what_is_small_enough_by_itself_and_too_large_together_stays_below_64_kib(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    large = {f"k{number}": "x" * 900 for number in range(40)}
+    _write(
+        tmp_path,
+        TRAIN,
+        RunInfo(large),
+        UserDefinedInfo({f"own_{key}": large[key] for key in large}),
+    )
+
+    (path,) = lineage_paths(tmp_path)
+    assert 60_000 < path.stat().st_size < 2**16
+    (warning,) = caplog.messages
+    assert "custom data 'own_k" in warning
+    assert "is too large for a lineage file of 64 KiB" in warning
+
+
 def test_an_event_of_repetitions_alone_leaves_the_file(tmp_path: Path) -> None:
     # MindInsight fails on an empty one
     _write(tmp_path, UserDefinedInfo({"batch_size": 16}), TRAIN)

@@ -9,10 +9,11 @@ import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import fsspec
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 
 from mindsummary_lightning import SummaryRecord
 from mindsummary_lightning.errors import ForeignFileError, RemotePathError
@@ -394,6 +395,44 @@ def test_each_small_file_is_one_request_and_a_tree_without_changes_is_only_liste
     assert len(requests) <= lists
     (run / "new.png").write_bytes(b"picture")
     assert _sent(run, far).sent == 7
+
+
+_SECOND = 1_700_000_000
+
+
+class WholeSeconds(MemoryFileSystem):
+    """A store in memory that tells the time of a file in whole seconds, as S3 does."""
+
+    name: ClassVar[str] = "wholeseconds"
+    protocol: ClassVar[Any] = "wholeseconds"
+    store: ClassVar[dict[str, Any]] = {}
+    pseudo_dirs: ClassVar[list[str]] = [""]
+
+    @classmethod
+    def _strip_protocol(cls, path: str) -> str:
+        return str(super()._strip_protocol(path.replace(f"{cls.name}://", "memory://")))
+
+    def find(self, path: str, *arguments: Any, **options: Any) -> Any:
+        found = super().find(path, *arguments, **options)
+        for facts in found.values():
+            facts["mtime"] = float(_SECOND)
+        return found
+
+
+@pytest.mark.parametrize("is_changed", [False, True])
+def test_a_file_of_the_second_that_a_store_tells_is_sent_again_if_it_has_changed(
+    is_changed: bool, tmp_path: Path
+) -> None:
+    fsspec.register_implementation(WholeSeconds.name, WholeSeconds, clobber=True)
+    run, far = tmp_path / "runs" / "a", f"wholeseconds://{tmp_path.name}"
+    _record(run)
+    _sent(tmp_path / "runs", far)
+    (path,) = summary_paths(run)
+    if is_changed:
+        path.write_bytes(bytes(reversed(path.read_bytes())))
+    os.utime(path, ns=(_SECOND * 10**9 + 5 * 10**8,) * 2)
+
+    assert _sent(tmp_path / "runs", far).sent == is_changed * path.stat().st_size
 
 
 def test_a_local_tree_is_listed_once_a_round(

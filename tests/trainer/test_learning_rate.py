@@ -81,6 +81,29 @@ def test_the_first_rate_of_the_first_group_is_the_learning_rate(
     assert _rates(tmp_path) == (0.25, pytest.approx(final))
 
 
+class ThereAndBack(Net):
+    """A rate that is halved for two steps."""
+
+    def configure_optimizers(self) -> Any:
+        optimizer = torch.optim.SGD(self.parameters(), lr=0.5)
+        scheduler = torch.optim.lr_scheduler.LambdaLR(
+            optimizer, lambda step: 0.5 if step in (1, 2) else 1.0
+        )
+        return {
+            "optimizer": optimizer,
+            "lr_scheduler": {"scheduler": scheduler, "interval": "step"},
+        }
+
+
+def test_a_rate_that_came_back_to_the_first_one_is_the_final_one(tmp_path: Path) -> None:
+    saving = ModelCheckpoint(tmp_path / "saved", every_n_train_steps=1, save_top_k=1)
+    trainer(
+        logger=False, callbacks=[TrainLineage(tmp_path), saving], enable_checkpointing=True
+    ).fit(ThereAndBack(), loader(4))
+
+    assert SummaryReader(tmp_path).lineage().custom.values["final_learning_rate"] == 0.5
+
+
 def test_a_rate_that_never_changed_has_no_final_one(tmp_path: Path) -> None:
     trainer(logger=False, callbacks=[SummaryCollector(tmp_path)], max_epochs=1).fit(
         Net(), loader(2)

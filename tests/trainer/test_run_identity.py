@@ -24,7 +24,6 @@ from mindsummary_lightning import (
     SummaryReader,
     filter_summary_lineage,
 )
-from mindsummary_lightning.trainer import run_ownership
 from mindsummary_lightning.trainer.trainer_frames import resume_path
 from tests.trainer.support import NAMESPACES, Net, files, loader, module_of, points, steps, trainer
 
@@ -209,20 +208,26 @@ def test_a_tuner_begins_no_fit(tmp_path: Path, kind: str, caplog: pytest.LogCapt
 
 
 @pytest.mark.parametrize(
-    ("version", "runs"), [(None, ["version_0", "version_1"]), (0, ["version_0"])]
+    ("version", "runs", "steps_of_first"),
+    [(None, ["version_0", "version_1"], 4), (0, ["version_0"], 2)],
 )
-def test_copies_of_a_logger_in_processes_of_their_own_have_a_run_each_and_a_given_run_goes_on(
-    tmp_path: Path, version: int | None, runs: list[str], monkeypatch: pytest.MonkeyPatch,
+def test_copies_of_a_logger_in_processes_of_their_own_have_a_run_each_and_a_given_run_begins_again(
+    tmp_path: Path, version: int | None, runs: list[str], steps_of_first: int,
     caplog: pytest.LogCaptureFixture,
 ) -> None:  # fmt: skip
-    logger = MindInsightLogger(tmp_path, name="", version=version)
+    # A directory that was moved is one in which this process has recorded nothing.
+    root, place = tmp_path / "runs", tmp_path / "first"
+    place.mkdir()
+    logger = MindInsightLogger(root, name="", version=version)
     for batches in (4, 2):
+        root.unlink(missing_ok=True)
+        place = place.rename(tmp_path / f"of_{batches}")
+        root.symlink_to(place)
         sent = pickle.dumps(logger)
-        monkeypatch.setattr(run_ownership, "_FITS", {})
         trainer(logger=pickle.loads(sent), limit_train_batches=batches).fit(Net(), loader())
 
-    assert sorted(os.listdir(tmp_path)) == runs
-    assert len(_curve("logger", tmp_path / "version_0")) == 4
+    assert sorted(os.listdir(root)) == runs
+    assert len(_curve("logger", root / "version_0")) == steps_of_first
     assert len(_said(caplog)) == len(runs) - 1
 
 

@@ -8,7 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mindsummary_lightning.errors import error_text
-from mindsummary_lightning.values.text import shortest_float32, utf8_json
+from mindsummary_lightning.values.text import (
+    counted,
+    finite_or_named,
+    listed,
+    shortest_float32,
+    utf8_json,
+    without_secrets,
+)
 
 
 @pytest.mark.parametrize(
@@ -49,3 +56,44 @@ def test_an_error_is_one_line_whatever_its_message_is() -> None:
         "Mute",
         *["ValueError"] * 2,
     ]
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (math.nan, "NaN"),
+        (math.inf, "Infinity"),
+        (-math.inf, "-Infinity"),
+        (0.5, 0.5),
+        (-1e308, -1e308),
+        (10**400, 10**400),
+        ("nan", "nan"),
+        (None, None),
+    ],
+)
+def test_a_float_that_is_not_finite_has_its_name_and_everything_else_stays(
+    value: object, shown: object
+) -> None:
+    assert finite_or_named(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("names", "text"),
+    [([], ""), (["a"], "a"), (["a", "b"], "a, b"), (["a", "b", "c"], "a, b and 1 more")],
+)
+def test_a_list_names_at_most_so_many(names: list[str], text: str) -> None:
+    assert listed(names, 2) == text
+
+
+def test_a_text_about_an_address_has_none_of_its_secrets() -> None:
+    address = "http://me:word@host/runs?key=token"
+
+    assert without_secrets(f"no {address}: word, key=token", address) == (
+        "no http://***@host/runs?***: ***, ***"
+    )
+    assert without_secrets("no /runs: word", "/runs") == "no /runs: word"
+
+
+@pytest.mark.parametrize(("number", "text"), [(0, "0 runs"), (1, "1 run"), (2, "2 runs")])
+def test_only_one_is_singular(number: int, text: str) -> None:
+    assert counted(number, "run") == text

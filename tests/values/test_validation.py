@@ -23,6 +23,7 @@ GOOD = [
     1.0,
     Tensor(np.array([np.nan])),
     TrainInfo(),
+    TrainInfo(epoch=0, device_num=0, batch_size=0, train_dataset_size=0, model_size=0),
     TrainInfo(epoch=2**31 - 1, learning_rate=1, loss=0.5, model_size=2**63 - 1, network="Net"),
     EvaluationInfo('{"acc": 1.0, "nested": {"a": 1}}', "/data", 0),
     UserDefinedInfo({"a": 1, "b": {"c": 2.0}, "d": 1e39, "e": 1.7e308}),

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from mindsummary_lightning.reading.followed_run import FollowedRun
+from mindsummary_lightning.viewer.api import ApiError, ApiRequest, page_slice
 from mindsummary_lightning.viewer.page_tags import has_tag, plugin_tags, split_tag
 from tests.reading.runs import histogram, values_at, write_summary
 
@@ -39,3 +40,24 @@ def test_tags_are_sorted_as_they_are_shown_and_the_compiled_graph_comes_first(
     assert tags["optimized_graph"] == ["ms_output_optimize.pb (optimized)", "a.pb (optimized)"]
     assert all(has_tag(run, tag) for names in tags.values() for tag in names)
     assert not any(has_tag(run, tag) for tag in ("x", "x/histogram", "b.pb", "", "/scalar"))
+
+
+@pytest.mark.parametrize(
+    ("query", "page"),
+    [
+        ({}, slice(0, 10)),
+        ({"limit": ["1"]}, slice(0, 1)),
+        ({"limit": ["100"], "offset": ["2"]}, slice(200, 300)),
+        ({"offset": [" 1 "]}, slice(10, 20)),
+    ],
+)
+def test_an_offset_counts_pages(query: dict[str, list[str]], page: slice) -> None:
+    assert page_slice(ApiRequest(query=query), 10, 100) == page
+
+
+@pytest.mark.parametrize(
+    "query", [{"limit": ["0"]}, {"limit": ["101"]}, {"offset": ["-1"]}, {"limit": ["ten"]}]
+)
+def test_a_page_that_cannot_be_is_refused(query: dict[str, list[str]]) -> None:
+    with pytest.raises(ApiError):
+        page_slice(ApiRequest(query=query), 10, 100)

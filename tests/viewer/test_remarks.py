@@ -43,3 +43,15 @@ def test_a_viewer_that_holds_the_lock_for_too_long_is_named(
     ):
         noted.update("./a", {"tag": 1})
     assert noted.all() == {}
+
+
+def test_a_viewer_keeps_what_another_one_has_saved_since_it_read(tmp_path: Path) -> None:
+    one, other = (Remarks("/runs", str(tmp_path / "x.json")) for _ in range(2))
+    one.update("./a", {"tag": 1})
+    other.update("./b", {"remark": "of the other"})
+
+    one.update("./a", {"remark": "of the one"})
+
+    expected = {"./a": {"tag": 1, "remark": "of the one"}, "./b": {"remark": "of the other"}}
+    assert one.all() == expected
+    assert other.all() == expected

@@ -2,27 +2,13 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from mindsummary_lightning.viewer import user_directories
 from mindsummary_lightning.viewer.user_directories import cache_directory, state_directory
-from mindsummary_lightning.warn_once import WarnOnce
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the rules of Linux")
-
-
-@pytest.fixture(autouse=True)
-def _forgotten(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    made: list[tempfile.TemporaryDirectory[str]] = []
-    monkeypatch.setattr(user_directories, "_temporary", made)
-    monkeypatch.setattr(user_directories, "_WARNINGS", WarnOnce(user_directories._WARNINGS._logger))
-    yield
-    for directory in made:
-        directory.cleanup()
 
 
 def test_the_cache_is_where_the_platform_wants_it(
@@ -63,7 +49,9 @@ def test_without_a_home_a_temporary_directory_is_used_which_is_said_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    monkeypatch.setattr(os.path, "expanduser", lambda path: path)  # as for a user that no one knows
+    # as for a user that no one knows; of each test another one, as of each it is said once
+    unknown = f"~{tmp_path.name}"
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path.replace("~", unknown))
     monkeypatch.chdir(tmp_path)
 
     cache = cache_directory()

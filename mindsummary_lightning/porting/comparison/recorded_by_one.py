@@ -1,4 +1,4 @@
-"""Counts and names the values of both runs, and those of a single run."""
+"""Values of both runs, and values that only a single run recorded."""
 
 from __future__ import annotations
 
