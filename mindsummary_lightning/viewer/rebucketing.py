@@ -67,9 +67,7 @@ def rebucketed(histograms: Sequence[StepHistogram]) -> list[list[tuple[float, fl
         low, high = low - 0.5, high + 0.5
     width = (high - low) / bins
     if not math.isfinite(width):
-        raise ValueError(
-            f"Invalid input. The values from {low} to {high} are too far apart."
-        )
+        raise ValueError(f"Invalid input. The values from {low} to {high} are too far apart.")
     lefts = [low + width * index for index in range(bins)]
     return [_resampled(histogram, lefts, width) for histogram in histograms]
 

@@ -69,7 +69,7 @@ def test_a_step_that_two_blocks_share_is_told(
 
     (finding,) = verify_run(str(tmp_path))
 
-    assert "scalar 'loss' has 1 samples at steps that it already has" in finding.message
+    assert "scalar 'loss' has 1 repeated samples" in finding.message
 
 
 def test_an_unfinished_record_at_the_end_is_damage(

@@ -76,6 +76,6 @@ def test_a_file_that_hides_all_new_ones_is_told_and_they_have_the_time_of_the_cl
     created = _created(EventFiles(str(tmp_path), FileOptions(), Clock(_NOW)))
 
     assert created == (_NOW if is_told else second + 1)
-    assert ["MindInsight does not show new values" in line for line in caplog.messages] == (
+    assert ["MindInsight shows no new values" in line for line in caplog.messages] == (
         [True] * is_told
     )
