@@ -36,13 +36,16 @@ class _Axis:
     ends: dict[float, str]
 
 
-def parallel_coordinates(rows: Sequence[RunRow], columns: Sequence[str], by: str) -> str:
+def parallel_coordinates(
+    rows: Sequence[RunRow], columns: Sequence[str], by: str, label: str
+) -> str:
     """The SVG; ``""`` if runs do not differ in at least two columns.
 
     Args:
         rows: the runs, the best first: its line is drawn last.
         columns: columns of the table; the first ones that have an axis are drawn.
         by: the column that runs are compared by, which is the last axis.
+        label: name of the picture, for screen readers.
     """
     shown: list[_Axis] = []
     for name in columns:
@@ -56,7 +59,7 @@ def parallel_coordinates(rows: Sequence[RunRow], columns: Sequence[str], by: str
     shown.append(last)
     lines = [_line(row, shown, at / max(1, len(rows) - 1)) for at, row in enumerate(rows)]
     parts = [_axis_svg(axis, _x(at, len(shown))) for at, axis in enumerate(shown)]
-    names = 'class="coordinates" role="img" aria-label="parallel coordinates"'
+    names = f'class="coordinates" role="img" aria-label="{escape(label)}"'
     head = f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" {names}>'
     return "".join([head, *reversed(lines), *parts, "</svg>"])
 

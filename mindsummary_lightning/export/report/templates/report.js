@@ -3,6 +3,7 @@
 (function () {
   const TEXT = "#7d858f", LINE = "#7d858f66", GRID = "#7d858f33"; // as in figures.py: they read on a light and on a dark page
   const ARRAYS = { "<i4": Int32Array, "<f4": Float32Array, "<f8": Float64Array };
+  const words = JSON.parse(document.querySelector("main").dataset.words);
   const log = document.getElementById("log");
   const all = document.getElementById("all");
   const filter = document.getElementById("filter");
@@ -73,7 +74,7 @@
     const plot = Bokeh.Plotting.figure({
       height: 240, sizing_mode: "stretch_width", tools: "xpan,xbox_zoom,reset", toolbar_location: null,
       background_fill_color: null, border_fill_color: null, outline_line_color: null, min_border_right: 12,
-      x_axis_label: "step", y_axis_type: scale, tags: ["curve", scale],
+      x_axis_label: words.step, y_axis_type: scale, tags: ["curve", scale],
       ...(other ? { x_range: other.x_range } : {}),
       y_range: new Bokeh.Range1d(scale === "log" ? { start: card.low / 1.2, end: card.high * 1.2 } : ends(card)),
     });
@@ -136,8 +137,9 @@
   }
 
   function tooltips() {
-    const step = ["step", "@step{0}"];
-    return isSmooth() ? [step, ["value", "@raw"], ["smoothed", "@value"]] : [step, ["value", "@value"]];
+    const step = [words.step, "@step{0}"];
+    if (isSmooth()) return [step, [words.value, "@raw"], [words.smoothed, "@value"]];
+    return [step, [words.value, "@value"]];
   }
 
   function smoothAll() {
