@@ -88,7 +88,8 @@ def heat_map(
 def _stripes(height: int, width: int) -> NDArray[np.bool_]:
     """Return where a picture has slanted stripes, which tell its cells apart without colours."""
     down, right = np.ogrid[:height, :width]
-    return (down + right) % _STRIPES == 0
+    stripes: NDArray[np.bool_] = (down + right) % _STRIPES == 0
+    return stripes
 
 
 def grouped(
