@@ -112,6 +112,7 @@ class _ComparisonPage:
         if step.pair.a.calls:
             note = (
                 "Module calls as they finished. \u2713 agrees or has no effect; "
+                "\u2248 differs as its inputs or weights do; "
                 "\u00d7 differs first; \u2013 differs later or is not paired."
             )
             tree = call_tree(step, divergence, self.say)

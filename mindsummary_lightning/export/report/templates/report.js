@@ -1,7 +1,8 @@
 // The curves, drawn one after the other, and the controls at the top of the page: runs, smoothing, a logarithmic axis.
 "use strict";
 (function () {
-  const TEXT = "#7d858f", LINE = "#7d858f66", GRID = "#7d858f33"; // as in figures.py: they read on a light and on a dark page
+  const LINE = "#7d858f66", GRID = "#7d858f33"; // as in figures.py: they read on a light and on a dark page
+  const scheme = matchMedia("(prefers-color-scheme: dark)");
   const ARRAYS = { "<i4": Int32Array, "<f4": Float32Array, "<f8": Float64Array };
   const words = JSON.parse(document.querySelector("main").dataset.words);
   const log = document.getElementById("log");
@@ -69,6 +70,16 @@
     return values.map(String);
   };
 
+  // A figure does not know the page's colours, so its texts get them at every change of the scheme.
+  function colourTexts(plot) {
+    const colour = getComputedStyle(document.documentElement).getPropertyValue("--soft").trim();
+    for (const axis of [...plot.below, ...plot.left]) {
+      axis.setv({ axis_label_text_color: colour, major_label_text_color: colour });
+    }
+  }
+
+  const colourAll = () => Bokeh.documents.flatMap((one) => one.roots()).forEach(colourTexts);
+
   function figure(card, scale) {
     const [other] = Object.values(card.plots);
     const plot = Bokeh.Plotting.figure({
@@ -81,10 +92,10 @@
     for (const axis of [...plot.below, ...plot.left]) {
       axis.setv({
         formatter: new Bokeh.CustomJSTickFormatter({ code: "return axisTexts(ticks)[index]" }),
-        axis_label_text_color: TEXT, major_label_text_color: TEXT, axis_label_text_font_style: "normal",
-        axis_line_color: LINE, major_tick_line_color: LINE, minor_tick_line_color: LINE,
+        axis_label_text_font_style: "normal", axis_line_color: LINE, major_tick_line_color: LINE, minor_tick_line_color: LINE,
       });
     }
+    colourTexts(plot);
     for (const grid of plot.center) grid.grid_line_color = GRID;
     const step = { field: "step" };
     const lines = card.curves.map(({ run, colour: color, source }) => {
@@ -165,6 +176,7 @@
     showRuns();
   }
 
+  scheme.addEventListener("change", colourAll);
   all.addEventListener("change", rescale);
   filter.addEventListener("input", showTags);
   for (const button of document.querySelectorAll("[data-all]")) {
@@ -175,5 +187,6 @@
   log.addEventListener("change", () => cards.filter((card) => card.curves[0].source).forEach(drawn));
   (async () => {
     for (const card of cards) await drawn(card);
+    colourAll();
   })();
 })();
