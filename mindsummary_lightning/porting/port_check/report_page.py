@@ -164,7 +164,7 @@ class _Page:
         if reasons:
             items = ""
             for each in reasons:
-                items += f"<li>{self.say(each.what)}: {self.say(each.reason)}</li>"
+                items += f"<li>{self.say('{}: {}', each.what, each.reason)}</li>"
             yield f"<h2>{self.say('Not tested')}</h2><ul>{items}</ul>"
 
     def _unpaired(self) -> Iterator[str]:

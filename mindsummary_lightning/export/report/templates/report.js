@@ -78,7 +78,14 @@
     }
   }
 
-  const colourAll = () => Bokeh.documents.flatMap((one) => one.roots()).forEach(colourTexts);
+  const roots = () => Bokeh.documents.flatMap((one) => one.roots());
+  const colourAll = () => roots().forEach(colourTexts);
+
+  // Bokeh draws the figures that Python made when it finds the time.
+  async function embedded() {
+    const ids = [...document.querySelectorAll("[data-root-id]")].map((element) => element.dataset.rootId);
+    while (!ids.every((id) => roots().some((root) => root.id === id))) await new Promise((done) => setTimeout(done, 50));
+  }
 
   function figure(card, scale) {
     const [other] = Object.values(card.plots);
@@ -187,6 +194,7 @@
   log.addEventListener("change", () => cards.filter((card) => card.curves[0].source).forEach(drawn));
   (async () => {
     for (const card of cards) await drawn(card);
+    await embedded();
     colourAll();
   })();
 })();
