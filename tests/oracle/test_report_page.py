@@ -200,9 +200,8 @@ def test_texts_of_all_figures_have_the_colour_of_the_pages_soft_texts(
     _open(report)
 
     roots = "Bokeh.documents.flatMap(doc => doc.roots())"
-    colours = (
-        f"new Set({roots}.flatMap(plot => plot.below).map(axis => axis.major_label_text_color))"
-    )
+    axes = f"{roots}.flatMap(plot => plot.below)"
+    colours = f"new Set({axes}.map(axis => axis.major_label_text_color))"
     soft = "getComputedStyle(document.documentElement).getPropertyValue('--soft').trim()"
     report.wait(f"{roots}.length === 4")  # two curves and two landscapes
     report.wait(f"[...{colours}].join() === {soft}")
