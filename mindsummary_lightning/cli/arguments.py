@@ -12,6 +12,7 @@ from typing import Any, NoReturn, TypeAlias
 from mindsummary_lightning import __version__
 from mindsummary_lightning.cli.verbs import GROUPS, MORE, VERBS, verb_module
 from mindsummary_lightning.errors import closest
+from mindsummary_lightning.values.page_words import HTML_LANGUAGES
 
 # what ArgumentParser.add_argument takes
 Argument: TypeAlias = "tuple[tuple[str, ...], dict[str, Any]]"
@@ -39,6 +40,12 @@ def json_of(what: str) -> Argument:
     return flag("--json", f"print {what} as JSON")
 
 
+LANGUAGE = argument(
+    "--language",
+    choices=tuple(HTML_LANGUAGES),
+    default="en",
+    help="language of the page (default: en)",
+)
 FOLLOW = flag("--follow", "redraw the output every two seconds, until Ctrl-C")
 OUT = argument(
     "-o",

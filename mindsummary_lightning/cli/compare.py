@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from mindsummary_lightning.cli.arguments import argument, flag, json_of
+from mindsummary_lightning.cli.arguments import LANGUAGE, argument, flag, json_of
 from mindsummary_lightning.cli.output import Answer, Heading, UsageError, error_line, progress_bar
 from mindsummary_lightning.cli.runs import files_size, one_run
 from mindsummary_lightning.errors import MindSummaryError
@@ -43,9 +43,7 @@ ARGUMENTS = (
     argument(
         "--html", metavar="FILE", help="also write a page with curves and a map of all tensors"
     ),
-    argument(
-        "--language", choices=("en", "zh"), default="en", help="language of the page (default: en)"
-    ),
+    LANGUAGE,
 )
 _EXIT = {"same": 0, "different": 1, "undecided": 2, "not_comparable": 2}
 

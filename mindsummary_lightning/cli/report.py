@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 
-from mindsummary_lightning.cli.arguments import argument, json_of, positive
+from mindsummary_lightning.cli.arguments import LANGUAGE, argument, json_of, positive
 from mindsummary_lightning.cli.output import Answer, UsageError, progress_bar, readable_size, say
 from mindsummary_lightning.cli.runs import runs_in
 from mindsummary_lightning.errors import LineageSearchConditionParamError
@@ -33,6 +33,7 @@ ARGUMENTS = (
         metavar="SETTING",
         help="draw all curves, in a colour for each value of this setting",
     ),
+    LANGUAGE,
     json_of("what was written"),
 )
 LARGE_BYTES = 20_000_000
@@ -50,7 +51,12 @@ def run(arguments: argparse.Namespace) -> Answer:
             say(f"{expected}. For a smaller page, name fewer runs", sys.stderr)
 
     with progress_bar("report", 100, "%") as advance:
-        asked = {"by": arguments.by, "best": arguments.best, "group": arguments.group}
+        asked = {
+            "by": arguments.by,
+            "best": arguments.best,
+            "group": arguments.group,
+            "language": arguments.language,
+        }
         try:
             problems = write_report(run_dirs, arguments.out, advance, announce, **asked)
         except LineageSearchConditionParamError as error:

@@ -38,6 +38,7 @@ _VIRIDIS = (
 )
 _SHADES = 256
 _NOT_FINITE, _ZERO, _MISSING = (0xE3, 0x1A, 0x1C), (0, 0, 0), (0xD8, 0xD8, 0xD8)
+_STRIPES = 4  # pixels from one white stripe of a cell that is not finite to the next
 _PAPER, _INK = (255, 255, 255), (0x30, 0x30, 0x30)
 
 
@@ -46,7 +47,7 @@ def heat_map(
 ) -> Image:
     """Draw an array of logarithms, shape ``(names, steps)``, as a heat map.
 
-    It is red for +inf, black for -inf and grey for NaN.
+    It is red and striped for +inf, black for -inf and grey for NaN.
 
     If there are more than 1,000 names, a row stands for a layer and shows the layer's largest
     number.
@@ -59,6 +60,8 @@ def heat_map(
     rows, columns = numbers.shape
     height, width = max(1, min(_LINE, _HEIGHT // rows)), max(1, min(24, _WIDTH // columns))
     cells = colours_of(numbers, low, high).repeat(height, axis=0).repeat(width, axis=1)
+    is_lost = np.isposinf(numbers).repeat(height, axis=0).repeat(width, axis=1)
+    cells[is_lost & _stripes(cells.shape[0], cells.shape[1])] = _PAPER
     font = ImageFont.load_default(_FONT)
     every = 1 if height == _LINE else -(-2 * _LINE // height)  # drawing text takes most of the time
     labels = [(row, _label(names[row])) for row in range(0, rows, every)]
@@ -81,6 +84,13 @@ def heat_map(
     _legend(draw, font, left, bottom + 2 * _LINE + 4, low, high)
     pixels = np.ascontiguousarray(picture)
     return Image(pixels.shape[0], pixels.shape[1], encode_png(pixels))
+
+
+def _stripes(height: int, width: int) -> NDArray[np.bool_]:
+    """Mark the pixels of slanted stripes, a sign that needs no colour."""
+    down, right = np.ogrid[:height, :width]
+    stripes: NDArray[np.bool_] = (down + right) % _STRIPES == 0
+    return stripes
 
 
 def grouped(
@@ -146,6 +156,9 @@ def _legend(draw: Drawing, font: Any, left: int, top: int, low: float, high: flo
     x = left + 180
     for text, colour in (("not finite", _NOT_FINITE), ("zero", _ZERO), ("no gradient", _MISSING)):
         draw.rectangle((x, top, x + 9, top + 9), colour)
+        if colour == _NOT_FINITE:
+            for down, right in np.argwhere(_stripes(10, 10)).tolist():
+                draw.point((x + right, top + down), _PAPER)
         draw.text((x + 14, top + 5), text, _INK, font, anchor="lm")
         x += 30 + int(font.getlength(text))
 

@@ -11,7 +11,7 @@ from mindsummary_lightning.lineage.column_names import FIRST, METRIC, is_of_file
 from mindsummary_lightning.lineage.run_rows import RunRow, RunRows, ordered_columns
 from mindsummary_lightning.lineage.table import Cell
 from mindsummary_lightning.reading.scalar_summaries import is_lower_better
-from mindsummary_lightning.values.text import listed
+from mindsummary_lightning.values.text import Phrase, listed
 
 _RESULTS = ("loss", "epoch", "model_size")  # fields of lineage that a training brings about
 
@@ -88,7 +88,9 @@ def status_text(row: RunRow) -> str:
         words.append(str(row.cells["status"]))
     if row.cells.get("diverged"):
         words.append("diverged")
-    return ", ".join(words) or "-"
+    if not words:
+        return "-"
+    return Phrase(", ".join(["{}"] * len(words)), *map(Phrase, words))
 
 
 def cell_text(cell: Cell) -> str:

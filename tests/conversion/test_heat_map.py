@@ -10,6 +10,7 @@ import pytest
 
 from mindsummary_lightning.conversion.heat_map import grouped, heat_map
 
+RED_SHARE = 0.75  # of a cell that is not finite: every fourth pixel is a white stripe
 RED, BLACK, GREY, YELLOW = (0xE3, 0x1A, 0x1C), (0, 0, 0), (0xD8, 0xD8, 0xD8), (0xFD, 0xE7, 0x25)
 
 
@@ -31,7 +32,7 @@ def test_a_spike_and_what_is_no_number_have_colours_of_their_own() -> None:
     pixels = _pixels([f"layer{n}.weight" for n in range(8)], numbers)
 
     cell = 14 * 24
-    for colour, cells in ((RED, 20), (BLACK, 1), (GREY, 3)):
+    for colour, cells in ((RED, 20 * RED_SHARE), (BLACK, 1), (GREY, 3)):
         # of the text
         assert abs(_count(pixels, colour) - _count(plain, colour) - cells * cell) <= 30
     assert cell <= _count(pixels, YELLOW) <= cell + 30  # of the legend
@@ -46,6 +47,16 @@ def test_the_size_is_bounded(rows: int, columns: int) -> None:
     )
     assert pixels.shape[0] <= 1320
     assert pixels.shape[1] <= 1200
+
+
+def test_cells_that_are_not_finite_are_striped_so_that_colour_is_not_all() -> None:
+    red = (_pixels(["a"] * 40, np.full((40, 4), np.inf)) == RED).all(axis=-1)
+
+    rows = np.flatnonzero(red.sum(axis=1) > 40)  # of the cells, below the title
+    (row, below) = red[rows[10]], red[rows[11]]
+    inside = slice(*np.flatnonzero(row)[[4, -4]])
+    assert row[inside].mean() == pytest.approx(RED_SHARE, abs=0.05)
+    assert (row[inside] != below[inside]).any()
 
 
 def test_nothing_finite_is_drawn_too() -> None:

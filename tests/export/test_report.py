@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import re
@@ -22,6 +23,7 @@ from mindsummary_lightning.export.report.figures import landscape_figure, parame
 from mindsummary_lightning.export.report.ridges import ridge_svg
 from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.reading.parameter_tables import read_parameter_table
+from mindsummary_lightning.reading.run_status import STATUSES
 from mindsummary_lightning.reading.series import ScalarSeries
 from mindsummary_lightning.values import (
     Graph,
@@ -31,8 +33,10 @@ from mindsummary_lightning.values import (
     Points,
     TrainInfo,
 )
+from mindsummary_lightning.values.text import Phrase
 from tests.cli.command import mindsummary
 from tests.cli.demo_run import write_demo_run
+from tests.docs.pages import ROOT
 from tests.reading.runs import (
     values_at,
     write_lineage,
@@ -242,7 +246,7 @@ def test_ridges_are_labelled_with_their_steps() -> None:
             np.array([left]), np.array([1.0]), np.array([4]), 4, min=left, max=left + 1.0, sum=left
         )
 
-    picture = ridge_svg([(10, histogram(0.0)), (20, histogram(1.0))], "#000")
+    picture = ridge_svg([(10, histogram(0.0)), (20, histogram(1.0))], "#000", Phrase)
 
     assert picture is not None
     ElementTree.fromstring(picture)
@@ -260,7 +264,7 @@ def test_ridges_are_labelled_with_their_steps() -> None:
 def test_a_histogram_without_a_range_has_no_ridge(low: float, width: float) -> None:
     odd = Histogram(np.array([low]), np.array([width]), np.array([4]), 4, min=low, max=low, sum=0.0)
 
-    assert ridge_svg([(1, odd)], "#000") is None
+    assert ridge_svg([(1, odd)], "#000", Phrase) is None
 
 
 def test_ridges_of_equally_many_steps_have_equal_areas() -> None:
@@ -271,7 +275,7 @@ def test_ridges_of_equally_many_steps_have_equal_areas() -> None:
         np.array([0.0, 2.0]), np.array([2.0, 2.0]), np.array([1, 3]), 4, min=0.0, max=4.0, sum=9.0
     )
 
-    picture = ridge_svg([(1, narrow), (2, wide)], "#000")
+    picture = ridge_svg([(1, narrow), (2, wide)], "#000", Phrase)
 
     assert picture is not None
     areas = []
@@ -285,7 +289,7 @@ def test_a_flat_landscape_has_no_contours() -> None:
     axis = np.linspace(-1, 1, 3, dtype=np.float32)
     flat = np.zeros((3, 3), np.float32)
 
-    assert landscape_figure(LossLandscape(Points(axis, axis, flat))) is None
+    assert landscape_figure(LossLandscape(Points(axis, axis, flat)), Phrase) is None
 
 
 def test_the_outline_counts_operations_by_scope_and_type() -> None:
@@ -462,8 +466,67 @@ def test_a_thousand_parameters_are_few_rows(tmp_path: Path) -> None:
     table = read_parameter_table(content)
     assert table is not None
 
-    data = parameter_figure(table).renderers[0].data_source.data
+    data = parameter_figure(table, Phrase).renderers[0].data_source.data
 
     assert len(data["colour"]) <= 120 * 5
     assert data["name"][-1].endswith("layers.499")
     assert data["colour"][-1] == "#e31a1c"
+    signs = zip(data["colour"], data["sign"], strict=True)
+    assert {sign for colour, sign in signs if colour == "#e31a1c"} == {"\u00d7"}
+    assert data["sign"][0] == ""
+
+
+@pytest.mark.slow
+def test_the_page_is_chinese_where_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("a", "b"):
+        write_demo_run(tmp_path / "runs" / name)
+    write_parameter_run(tmp_path / "runs" / "c", ("first.bias", "last.weight"))
+    out = tmp_path / "report.html"
+
+    mindsummary(capsys, "report", tmp_path / "runs", "--language", "zh", "-o", out)
+
+    page = _without_scripts(out.read_text(encoding="utf-8"))
+    texts = re.findall(
+        r"<(?:h1|h2[^>]*|summary|p[^>]*|figcaption[^>]*|button[^>]*|label|title)>([^<]+)", page
+    )
+    assert '<html lang="zh-CN">' in page
+    assert [text for text in texts if not re.search(r"[\u4e00-\u9fff]|^[abc, ]+$", text)] == []
+    assert "<h1>3 次训练</h1>" in page
+    assert "首个非有限值：第 30 步，last.weight 的梯度，该步损失为 0.0333333；颜色：" in page
+    assert 'aria-label="loss/auto 的曲线"' in page
+    nesting = _Nesting()
+    nesting.feed(page)
+    assert nesting.open == []
+
+
+def test_a_tag_keeps_its_name_in_every_language(tmp_path: Path) -> None:
+    write_summary(tmp_path / "run", [values_at(step, {"graph": 1.0 / step}) for step in (1, 2)])
+
+    write_report([str(tmp_path / "run")], str(tmp_path / "report.html"), language="zh")
+
+    assert "<h3>graph</h3>" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_report_in_an_unknown_language_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="language must be 'en' or 'zh', got 'de'"):
+        write_report([str(tmp_path)], str(tmp_path / "report.html"), language="de")
+
+
+def test_every_phrase_of_the_report_has_a_chinese_one_with_the_same_values() -> None:
+    package = ROOT / "mindsummary_lightning"
+    folder = package / "export" / "report"
+    chinese = json.loads((folder / "report_zh.json").read_text(encoding="utf-8"))
+    template = (folder / "templates" / "report.html").read_text(encoding="utf-8")
+    said = set(re.findall(r'say\("([^"]+)"', template)) | set(STATUSES)
+    for path in [*folder.glob("*.py"), package / "reading" / "output_statistics.py"]:
+        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
+                first = call.args[0] if call.args else None
+                if call.func.id in ("Phrase", "say") and isinstance(first, ast.Constant):
+                    said.add(first.value)
+
+    assert {text for text in said if re.search("[a-z]", text)} - set(chinese) == set()
+    for text, translated in chinese.items():
+        assert text.count("{") == translated.count("{"), text

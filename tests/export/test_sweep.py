@@ -112,7 +112,7 @@ def test_names_cannot_become_markup_in_parallel_coordinates() -> None:
         for word, number in (("<u>", 1.0), ("v", 2.0))
     ]
 
-    svg = parallel_coordinates(rows, ["<i>", "x"], "x")
+    svg = parallel_coordinates(rows, ["<i>", "x"], "x", "axes")
 
     assert svg.count("<title>&lt;b&gt;") == 2
     assert not re.search("<[biu]>", svg)
@@ -124,7 +124,7 @@ def test_large_seeds_that_share_six_digits_are_told_apart() -> None:
         for seed in (0, 7)
     ]
 
-    svg = parallel_coordinates(rows, ["seed"], "loss")
+    svg = parallel_coordinates(rows, ["seed"], "loss", "axes")
 
     assert ">3000000000<" in svg
     assert ">3000000007<" in svg
@@ -132,6 +132,8 @@ def test_large_seeds_that_share_six_digits_are_told_apart() -> None:
 
 def test_runs_that_do_not_differ_have_no_coordinates() -> None:
     assert (
-        parallel_coordinates([RunRow("a", "", {"x": 1}), RunRow("b", "", {"x": 1})], ["x"], "x")
+        parallel_coordinates(
+            [RunRow("a", "", {"x": 1}), RunRow("b", "", {"x": 1})], ["x"], "x", "axes"
+        )
         == ""
     )

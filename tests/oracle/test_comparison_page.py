@@ -134,6 +134,23 @@ def test_the_lines_of_the_keys_stand_out(browser: Browser, server: Shown, scheme
     assert _get(browser, f"{styles}.borderTopStyle)") == ["solid", "dashed", "solid"]
 
 
+_SCROLLED = """[...document.querySelectorAll('.scroll')].map(one => [
+  one.tabIndex, getComputedStyle(one).backgroundImage.split('linear-gradient').length - 1])"""
+
+
+def test_tables_cast_shadows_where_they_scroll_and_keys_reach_them(
+    browser: Browser, server: Shown, port_page: str
+) -> None:
+    browser.screen(390)
+    _open(browser, server, "port")
+    scrolled = _get(browser, _SCROLLED)
+    browser.driver.get(port_page)
+    scrolled += _get(browser, _SCROLLED)
+
+    assert len(scrolled) >= 2
+    assert {tuple(one) for one in scrolled} == {(0, 4)}
+
+
 @pytest.mark.parametrize("pair", _PAIRS)
 def test_a_comparison_is_not_cut_on_a_phone(browser: Browser, server: Shown, pair: str) -> None:
     browser.screen(390)

@@ -193,6 +193,21 @@ def test_numbers_of_an_axis_are_short_and_differ(
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_texts_of_all_figures_have_the_colour_of_the_pages_soft_texts(
+    report: Browser, scheme: str
+) -> None:
+    report.screen(1400, scheme)
+    _open(report)
+
+    roots = "Bokeh.documents.flatMap(doc => doc.roots())"
+    axes = f"{roots}.flatMap(plot => plot.below)"
+    colours = f"new Set({axes}.map(axis => axis.major_label_text_color))"
+    soft = "getComputedStyle(document.documentElement).getPropertyValue('--soft').trim()"
+    report.wait(f"{roots}.length === 4")  # two curves and two landscapes
+    report.wait(f"[...{colours}].join() === {soft}")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1400, 390])
 def test_axe_finds_nothing_in_the_report(report: Browser, width: int, scheme: str) -> None:
     package = pytest.importorskip("axe_core_python", reason="axe-core-python is not installed")

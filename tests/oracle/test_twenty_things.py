@@ -26,12 +26,13 @@ _RANGE = "JSON.parse(document.getElementById('plot').dataset.range)"
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Six runs, and ``wrong``, whose gradients are lost.
+    """Six runs, and ``wrong`` and ``wrong_deep``, whose gradients are lost.
 
     The loss of ``d`` ends at 1e37, that of ``e`` is NaN in the end, and ``a`` has 300 tags.
     """
     base = tmp_path_factory.mktemp("twenty")
     write_parameter_run(base / "wrong", has_loss=False)
+    write_parameter_run(base / "wrong_deep", tuple(f"layers.{at}.weight" for at in range(80)))
     for number, name in enumerate("abcdef"):
         events = [_event(name, number, step) for step in range(1, _STEPS + 1)]
         write_summary(base / name, events, 1_700_000_000 + number)
@@ -370,6 +371,26 @@ def test_what_went_wrong_is_one_click_from_the_row(browser: Browser, address: st
     lost = "[...document.querySelectorAll('td.lost')].map(one => one.title)"
     assert _get(browser, lost)[0] == "last.weight, 30: not finite"
     assert browser.errors() == []
+
+
+@pytest.mark.parametrize("width", [1400, 390])
+def test_a_heat_map_shows_that_it_scrolls_until_keys_have_scrolled_it_to_its_end(
+    browser: Browser, address: str, width: int
+) -> None:
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.common.keys import Keys
+
+    browser.screen(width)
+    try:
+        base = address.removesuffix("runs")
+        browser.driver.get(f"{base}v1/mindinsight/what-went-wrong?train_id=./wrong_deep")
+        shade = "getComputedStyle(document.querySelector('.scroll'), '::before').opacity"
+        browser.wait(f"{shade} === '1'")
+        browser.driver.find_element(By.CSS_SELECTOR, ".scroll").send_keys(Keys.END)
+        browser.wait(f"{shade} === '0'")
+        assert _get(browser, "document.activeElement.className") == "scroll"
+    finally:
+        browser.screen(1400)
 
 
 def test_the_dashboard_of_a_run_leads_to_what_went_wrong_in_it(

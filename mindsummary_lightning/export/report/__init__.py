@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 from mindsummary_lightning.errors import missing_packages
 from mindsummary_lightning.export.output_directory import mode_of_runs
 from mindsummary_lightning.fileio.replace import replace_file
-from mindsummary_lightning.values.text import utf8_text
+from mindsummary_lightning.values.page_words import HTML_LANGUAGES, page_words
+from mindsummary_lightning.values.text import Phrase, utf8_text
 
 if TYPE_CHECKING:
     from mindsummary_lightning.export.report.contents import Card
@@ -31,6 +32,7 @@ def write_report(
     by: str | None = None,
     best: int | None = None,
     group: str | None = None,
+    language: str = "en",
 ) -> dict[str, str]:
     """Write an HTML file about several runs: curves, images, histograms, settings.
 
@@ -50,6 +52,7 @@ def write_report(
             ``last:val/loss``.
         best: number of runs whose curves are drawn, from the best run on.
         group: name of a setting; curves of runs with the same value of it have the same colour.
+        language: language of the page, ``"en"`` or ``"zh"``.
 
     Returns:
         Why runs are left out, by name of the run; the page shows these texts too.
@@ -59,7 +62,14 @@ def write_report(
         ImportError: Bokeh or Jinja is not installed.
         LineageSearchConditionParamError: no run has the scalar ``by`` or the setting ``group``.
         OSError: the file cannot be written, or no run can be read.
+        ValueError: ``language`` has a different value.
     """
+    words = page_words(language, __name__, "report_zh.json")
+
+    def say(text: str, *values: object) -> str:
+        phrase = text if isinstance(text, Phrase) else Phrase(text, *values)
+        return phrase.said(words)
+
     try:
         import jinja2
         from bokeh.embed import components
@@ -72,14 +82,14 @@ def write_report(
 
     sweep = None
     if len(run_dirs) > MANY or by or best or group:
-        sweep = make_sweep(run_dirs, by, best, group)
+        sweep = make_sweep(run_dirs, by, best, group, say)
         runs, problems = sweep.drawn, sweep.problems
     else:
         runs, problems = contents.open_runs(run_dirs)
     announce(contents.expected_bytes(runs))
     with OpenFiles() as files:
         if sweep is None:
-            plan = contents.planned_cards(runs, files)
+            plan = contents.planned_cards(runs, files, say)
         else:
             plan = [("Scalars", make) for make in contents.curve_cards(runs)]
         drawn = _draw_cards(plan, components, progress)
@@ -96,6 +106,8 @@ def write_report(
         undefined=jinja2.StrictUndefined,
     )
     page = environment.get_template("report.html").render(
+        language=HTML_LANGUAGES[language],
+        say=say,
         directory=os.path.basename(contents.common_directory(run_dirs)),
         sweep=sweep,
         written=f"{datetime.now():%Y-%m-%d %H:%M}",

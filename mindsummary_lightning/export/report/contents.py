@@ -35,6 +35,7 @@ from mindsummary_lightning.reading.series import ScalarSeries
 from mindsummary_lightning.reading.summary_reader import SummaryReader
 from mindsummary_lightning.reading.thinning import MAX_POINTS, every_nth, thinned
 from mindsummary_lightning.values import Graph, Histogram, Image, LossLandscape
+from mindsummary_lightning.values.text import Phrase
 
 _T = TypeVar("_T")
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f5f3f", "#888888")
@@ -45,6 +46,7 @@ _LIGHTNESS, _SATURATION = (0.42, 0.55), 0.6  # readable on a light and on a dark
 _EPOCH = "epoch"
 _MAX_DEPTH = 8  # deeper scopes of a graph are counted in their ancestor
 _MAX_IMAGES = 3  # of one tag and run: first, middle, last
+_NO_NOTE = Phrase("")
 # of what a page is made of, as text
 _PAGE_BYTES, _POINT_BYTES, _RIDGES_BYTES = 1_200_000, 11, 11_000
 
@@ -90,13 +92,13 @@ class ReportRun:
     def extent(self) -> str:
         """Text about the last step and the start of the run, in local time."""
         if not self.scalars:
-            return "no scalars"
+            return Phrase("no scalars")
         last = max(int(series.steps[-1]) for series in self.scalars.values())
         start = min(float(series.wall_times.min()) for series in self.scalars.values())
-        text = f"last step {last}"
         with contextlib.suppress(OSError, OverflowError, ValueError):  # no time that a calendar has
-            text += f", started {datetime.fromtimestamp(start):%Y-%m-%d %H:%M}"
-        return text
+            started = f"{datetime.fromtimestamp(start):%Y-%m-%d %H:%M}"
+            return Phrase("last step {}, started {}", last, started)
+        return Phrase("last step {}", last)
 
 
 @dataclass(slots=True)
@@ -123,9 +125,12 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A box of the report; ``run`` is ``None`` for a box that several runs share."""
+    """A box of the report; ``run`` is ``None`` for a box that several runs share.
 
-    title: str
+    Title and note are phrases, which the page shows in its language.
+    """
+
+    title: Phrase
     run: ReportRun | None = None
     figures: Sequence[Any] = ()  # Bokeh's
     # that the page's script draws: number and colour of the run, columns
@@ -133,7 +138,7 @@ class Card:
     svg: str = ""
     last_values: Sequence[tuple[ReportRun, str]] = ()
     images: Sequence[tuple[int, str]] = ()  # step and data URI
-    note: str = ""
+    note: Phrase = _NO_NOTE
     outline: Scope | None = None
 
 
@@ -194,35 +199,40 @@ def _scalar_tags(runs: Sequence[ReportRun]) -> list[str]:
 
 
 def planned_cards(
-    runs: Sequence[ReportRun], files: OpenFiles
+    runs: Sequence[ReportRun], files: OpenFiles, say: Callable[..., str]
 ) -> list[tuple[str, Callable[[], Card]]]:
-    """List the section title and the builder function of every box, in page order."""
+    """List the section title and the builder function of every box, in page order.
+
+    ``say`` returns a text of a figure in the page's language.
+    """
     plan: list[tuple[str, Callable[[], Card]]] = [("Scalars", make) for make in curve_cards(runs)]
     for run in runs:
         if run.parameters:
-            plan.append(("Parameters", partial(_parameter_card, run, run.parameters)))
+            plan.append(("Parameters", partial(_parameter_card, run, run.parameters, say)))
     for run, text in _origins(runs):
         plan.append(("Output statistics", partial(_origin_card, run, text)))
     for tag, run in _tagged(runs, "histogram"):
-        plan.append(("Histograms", partial(_histogram_card, run, tag, files)))
+        plan.append(("Histograms", partial(_histogram_card, run, tag, files, say)))
     for tag, run in _tagged(runs, "image"):
         plan.append(("Images", partial(_image_card, run, tag, files)))
     for run in runs:
-        for make in _landscape_cards(run, files):
+        for make in _landscape_cards(run, files, say):
             plan.append(("Loss landscapes", make))
     for run, graph in _newest_graphs(runs):
         plan.append(("Computational graphs", partial(_graph_card, run, graph)))
     return plan
 
 
-def _landscape_cards(run: ReportRun, files: OpenFiles) -> Iterator[Callable[[], Card]]:
+def _landscape_cards(
+    run: ReportRun, files: OpenFiles, say: Callable[..., str]
+) -> Iterator[Callable[[], Card]]:
     """Yield functions that make the boxes of a run's loss landscapes."""
     for tag in run.tags["loss_landscape"]:
         for sample in run.content.samples("loss_landscape", tag):
-            yield partial(_landscape_card, run, tag, sample, files)
+            yield partial(_landscape_card, run, tag, sample, files, say)
 
 
-def _origins(runs: Sequence[ReportRun]) -> Iterator[tuple[ReportRun, str]]:
+def _origins(runs: Sequence[ReportRun]) -> Iterator[tuple[ReportRun, Phrase]]:
     """Yield runs with NaN or infinity in output statistics, and texts about where."""
     for run in runs:
         statistics = read_output_statistics(run.content)
@@ -238,8 +248,8 @@ def _newest_graphs(runs: Sequence[ReportRun]) -> Iterator[tuple[ReportRun, Graph
             yield run, graphs[-1]
 
 
-def _origin_card(run: ReportRun, text: str) -> Card:
-    return Card("first number that is not finite", run, note=text)
+def _origin_card(run: ReportRun, text: Phrase) -> Card:
+    return Card(Phrase("first number that is not finite"), run, note=text)
 
 
 def expected_bytes(runs: Sequence[ReportRun]) -> int:
@@ -308,10 +318,13 @@ def _curve_card(runs: Sequence[ReportRun], tag: str) -> Card:
         curves.append({"run": run.number, "colour": run.colour, "columns": columns})
         last.append((run, _last_text(run, tag)))
         longest = max(longest, len(series))
-    note = f"{MAX_POINTS:,} points of {longest:,} are drawn" if longest > MAX_POINTS else ""
+    title = Phrase("{}", tag)
     if not is_shown:
-        return Card(tag, last_values=last, note="no finite value")
-    return Card(tag, curves=curves, last_values=last, note=note)
+        return Card(title, last_values=last, note=Phrase("no finite value"))
+    note = _NO_NOTE
+    if longest > MAX_POINTS:
+        note = Phrase("{:,} points of {:,} are drawn", MAX_POINTS, longest)
+    return Card(title, curves=curves, last_values=last, note=note)
 
 
 def packed_curve(series: ScalarSeries) -> dict[str, tuple[str, str]]:
@@ -344,26 +357,32 @@ def curve_columns(series: ScalarSeries) -> dict[str, NDArray[np.generic]]:
     return columns
 
 
-def _histogram_card(run: ReportRun, tag: str, files: OpenFiles) -> Card:
+def _histogram_card(run: ReportRun, tag: str, files: OpenFiles, say: Callable[..., str]) -> Card:
     samples = run.content.samples("histogram", tag, lambda steps: every_nth(steps.size, MAX_RIDGES))
-    ridges = ridge_svg(
-        [(sample.step, _value(files, sample, Histogram)) for sample in samples], run.colour
-    )
-    return Card(tag, run, svg=ridges or "", note="" if ridges else "no finite element")
+    histograms = [(sample.step, _value(files, sample, Histogram)) for sample in samples]
+    ridges = ridge_svg(histograms, run.colour, say)
+    note = _NO_NOTE if ridges else Phrase("no finite element")
+    return Card(Phrase("{}", tag), run, svg=ridges or "", note=note)
 
 
-def _parameter_card(run: ReportRun, table: ParameterTable) -> Card:
+def _parameter_card(run: ReportRun, table: ParameterTable, say: Callable[..., str]) -> Card:
     first = table.first_non_finite()
-    note = (
+    note = Phrase(
         "colours: log10 of the gradients' root mean square; "
-        "red is not finite, black zero, grey without a gradient"
+        "red with \u00d7 is not finite, black with 0 is zero, grey has no gradient"
     )
     if first is not None:
         loss = loss_at(run.content, first.step)
-        where = f"first not finite: the {first.kind} of {first.parameter} at step {first.step}"
-        loss_text = "not recorded" if loss is None else f"{loss:.6g}"
-        note = f"{where}, where the loss is {loss_text}; {note}"
-    return Card("gradients by step", run, [parameter_figure(table)], note=note)
+        loss_text = Phrase("not recorded") if loss is None else f"{loss:.6g}"
+        note = Phrase(
+            "first not finite: the {} of {} at step {}, where the loss is {}; {}",
+            Phrase(first.kind),
+            first.parameter,
+            first.step,
+            loss_text,
+            note,
+        )
+    return Card(Phrase("gradients by step"), run, [parameter_figure(table, say)], note=note)
 
 
 def _image_card(run: ReportRun, tag: str, files: OpenFiles) -> Card:
@@ -372,23 +391,27 @@ def _image_card(run: ReportRun, tag: str, files: OpenFiles) -> Card:
     for sample in samples:
         image = _value(files, sample, Image)
         images.append((sample.step, _data_uri(image)))
-    return Card(tag, run, images=images)
+    return Card(Phrase("{}", tag), run, images=images)
 
 
-def _landscape_card(run: ReportRun, tag: str, sample: LocatedSample, files: OpenFiles) -> Card:
+def _landscape_card(
+    run: ReportRun, tag: str, sample: LocatedSample, files: OpenFiles, say: Callable[..., str]
+) -> Card:
     landscape = _value(files, sample, LossLandscape)
-    plot = landscape_figure(landscape)
+    plot = landscape_figure(landscape, say)
     surface = landscape.surface
     is_finite = surface.z.size > 0 and math.isfinite(float(surface.z.sum()))
-    extremes = f"{surface.z.min():.6g} to {surface.z.max():.6g}" if is_finite else "not finite"
-    note = f"loss {extremes}, {surface.x.size} x {surface.y.size} points"
-    return Card(tag, run, [plot] if plot else [], note=note)
+    extremes = Phrase("not finite")
+    if is_finite:
+        extremes = Phrase("{:.6g} to {:.6g}", float(surface.z.min()), float(surface.z.max()))
+    note = Phrase("loss {}, {} x {} points", extremes, surface.x.size, surface.y.size)
+    return Card(Phrase("{}", tag), run, [plot] if plot else [], note=note)
 
 
 def _graph_card(run: ReportRun, location: GraphLocation) -> Card:
     graph, _ = read_graph(location)
-    note = f"{len(graph.nodes)} operations, {len(graph.parameters)} parameters"
-    return Card("graph", run, note=note, outline=graph_outline(graph))
+    note = Phrase("{} operations, {} parameters", len(graph.nodes), len(graph.parameters))
+    return Card(Phrase("graph"), run, note=note, outline=graph_outline(graph))
 
 
 def _first_middle_last(steps: NDArray[np.int64]) -> NDArray[np.intp]:

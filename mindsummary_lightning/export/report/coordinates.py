@@ -37,7 +37,9 @@ class _Axis:
     ends: dict[float, str]
 
 
-def parallel_coordinates(rows: Sequence[RunRow], columns: Sequence[str], by: str) -> str:
+def parallel_coordinates(
+    rows: Sequence[RunRow], columns: Sequence[str], by: str, label: str
+) -> str:
     """Draw the columns of runs as parallel coordinates; return SVG text.
 
     Without at least two columns in which runs differ, the text is empty.
@@ -46,6 +48,7 @@ def parallel_coordinates(rows: Sequence[RunRow], columns: Sequence[str], by: str
         rows: the runs, the best first; its line is drawn last, above the others.
         columns: columns of the table; the first columns that can be drawn as an axis are drawn.
         by: the column that runs are compared by; it is the last axis.
+        label: name of the picture, for screen readers.
     """
     shown: list[_Axis] = []
     for name in columns:
@@ -59,7 +62,7 @@ def parallel_coordinates(rows: Sequence[RunRow], columns: Sequence[str], by: str
     shown.append(last)
     lines = [_line(row, shown, at / max(1, len(rows) - 1)) for at, row in enumerate(rows)]
     parts = [_axis_svg(axis, _x(at, len(shown))) for at, axis in enumerate(shown)]
-    names = 'class="coordinates" role="img" aria-label="parallel coordinates"'
+    names = f'class="coordinates" role="img" aria-label="{escape(label)}"'
     head = f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" {names}>'
     return "".join([head, *reversed(lines), *parts, "</svg>"])
 

@@ -6,6 +6,7 @@ and on a dark page.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ _MAX_PARAMETERS = 120  # rows; of more, layers and then groups of layers
 _TEXT, _LINE, _GRID = "#7d858f", "#7d858f66", "#7d858f33"  # report.js has the same
 
 
-def landscape_figure(landscape: LossLandscape) -> Any | None:
+def landscape_figure(landscape: LossLandscape, say: Callable[..., str]) -> Any | None:
     """Draw a loss landscape as filled contours, with the path of the training.
 
     ``None`` if its shapes contradict each other, or if it has fewer than two different finite
@@ -44,15 +45,16 @@ def landscape_figure(landscape: LossLandscape) -> Any | None:
     )
     if levels.size < 2 or min(z.shape) < 2:
         return None
-    plot = _figure(360, "first direction", tags=["landscape"])
-    plot.yaxis.axis_label = "second direction"
+    plot = _figure(360, say("first direction"), tags=["landscape"])
+    plot.yaxis.axis_label = say("second direction")
     plot.contour(x, y, z, levels, fill_color=viridis(levels.size - 1), line_color=None)
     if landscape.path is not None:
         columns = {"x": landscape.path.x, "y": landscape.path.y, "loss": landscape.path.z}
         path = ColumnDataSource({**columns, "number": np.array(landscape.intervals)})
         plot.line("x", "y", source=path, color="white", line_width=2)
         points = plot.scatter("x", "y", source=path, size=8, color="#d55e00", line_color="white")
-        tooltips = [(landscape.metadata.unit or "number", "@number{0}"), ("loss", "@loss")]
+        unit = say(landscape.metadata.unit or "number")
+        tooltips = [(unit, "@number{0}"), (say("loss"), "@loss")]
         plot.add_tools(HoverTool(renderers=[points], tooltips=tooltips))
     if landscape.convergence_point is not None:
         end = ColumnDataSource(
@@ -61,20 +63,22 @@ def landscape_figure(landscape: LossLandscape) -> Any | None:
         star = plot.scatter(
             "x", "y", source=end, marker="star", size=18, color="white", line_color="#222222"
         )
-        plot.add_tools(HoverTool(renderers=[star], tooltips=[("end of training, loss", "@loss")]))
+        plot.add_tools(
+            HoverTool(renderers=[star], tooltips=[(say("end of training, loss"), "@loss")])
+        )
     return plot
 
 
-def parameter_figure(table: ParameterTable) -> Any:
+def parameter_figure(table: ParameterTable, say: Callable[..., str]) -> Any:
     """Draw gradients as a heat map: a row per parameter, a column per recorded step.
 
-    The colour is the logarithm of the gradient's root mean square. A tooltip shows parameter and
-    value.
+    The colour is the logarithm of the gradient's root mean square; a sign marks values
+    without a logarithm. A tooltip shows parameter and value.
     """
     names, numbers = grouped(table.parameters, table.gradient_logarithms().T, _MAX_PARAMETERS)
     low, high = shaded_range(numbers)
     rows, columns = numbers.shape
-    plot = _figure(70 + 14 * rows, "step", y_range=(rows - 0.5, -0.5), tags=["parameters"])
+    plot = _figure(70 + 14 * rows, say("step"), y_range=(rows - 0.5, -0.5), tags=["parameters"])
     colours = [
         f"#{red:02x}{green:02x}{blue:02x}"
         for red, green, blue in colours_of(numbers, low, high).reshape(-1, 3)
@@ -87,11 +91,22 @@ def parameter_figure(table: ParameterTable) -> Any:
         "name": np.repeat(np.array(names, object), columns),
         "step": np.tile(table.steps, rows).astype(np.float64),
         "number": [f"{number:.2f}" for number in numbers.ravel()],
+        "sign": [_sign(number) for number in numbers.ravel().tolist()],
     }
-    cells = plot.rect(
-        "x", "y", 1, 1, source=ColumnDataSource(data), fill_color="colour", line_color=None
+    source = ColumnDataSource(data)
+    cells = plot.rect("x", "y", 1, 1, source=source, fill_color="colour", line_color=None)
+    plot.text(
+        "x",
+        "y",
+        "sign",
+        source=source,
+        text_color="white",
+        text_align="center",
+        text_baseline="middle",
+        text_font_size="11px",
+        text_font_style="bold",
     )
-    tooltips = [("parameter", "@name"), ("step", "@step{0}"), ("log10", "@number")]
+    tooltips = [(say("parameter"), "@name"), (say("step"), "@step{0}"), ("log10", "@number")]
     plot.add_tools(HoverTool(renderers=[cells], tooltips=tooltips))
     plot.yaxis.ticker = [*range(rows)]
     plot.yaxis.major_label_overrides = dict(
@@ -100,6 +115,13 @@ def parameter_figure(table: ParameterTable) -> Any:
     plot.xaxis.ticker = [*range(0, columns, -(-columns // 8))]
     plot.xaxis.major_label_overrides = dict(enumerate(map(str, table.steps.tolist())))
     return plot
+
+
+def _sign(number: float) -> str:
+    """Return the sign that a heat map shows in a cell without a logarithm."""
+    if np.isposinf(number):
+        return "\u00d7"
+    return "0" if np.isneginf(number) else ""
 
 
 def _figure(height: int, x_label: str, **options: Any) -> Any:

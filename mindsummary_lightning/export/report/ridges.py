@@ -6,7 +6,8 @@ SVG is small: a report may have hundreds of such plots. Colours of text and line
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from html import escape
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,9 @@ _TOP, _ROW, _FOOT = 44, 18, 34  # above the first base, between two, below the l
 _TICKS = 5
 
 
-def ridge_svg(samples: Sequence[tuple[int, Histogram]], colour: str) -> str | None:
+def ridge_svg(
+    samples: Sequence[tuple[int, Histogram]], colour: str, say: Callable[..., str]
+) -> str | None:
     """Draw histograms of several steps behind each other; return SVG text.
 
     The oldest is at the back. The result is ``None`` if no histogram has a finite element.
@@ -44,10 +47,11 @@ def ridge_svg(samples: Sequence[tuple[int, Histogram]], colour: str) -> str | No
         heights = (base - density * scale).tolist()
         points = " ".join(f"{x},{y:.1f}" for x, y in zip(centres, heights, strict=True))
         outline = f"{_LEFT},{base} {points} {_RIGHT},{base}"
+        title = escape(say("step {}: {} elements", step, histogram.count))
         parts.append(
             f'<text x="{_LEFT - 6}" y="{base}" text-anchor="end">{step}</text>'
             f'<polygon points="{outline}" fill="{colour}" stroke="{colour}">'
-            f"<title>step {step}: {histogram.count} elements</title></polygon>"
+            f"<title>{title}</title></polygon>"
         )
     base = _TOP + 10 + (len(filled) - 1) * _ROW
     for value in _ticks(low, high):
@@ -57,7 +61,7 @@ def ridge_svg(samples: Sequence[tuple[int, Histogram]], colour: str) -> str | No
             f'<text x="{x:.1f}" y="{base + 18}" text-anchor="middle">{value:g}</text>'
         )
     height = base + _FOOT
-    label = f"histograms of {len(filled)} steps, from {low:.3g} to {high:.3g}"
+    label = escape(say("histograms of {} steps, from {:.3g} to {:.3g}", len(filled), low, high))
     names = f'class="ridges" viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="{label}"'
     return f"<svg {names}>{''.join(parts)}</svg>"
 

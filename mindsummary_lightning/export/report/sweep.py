@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from mindsummary_lightning.errors import LineageSearchConditionParamError, closest
@@ -53,7 +53,11 @@ class Sweep:
 
 
 def make_sweep(
-    run_dirs: Sequence[str], by: str | None, best: int | None, group: str | None
+    run_dirs: Sequence[str],
+    by: str | None,
+    best: int | None,
+    group: str | None,
+    say: Callable[..., str],
 ) -> Sweep:
     """Read many runs, rank them, and collect the contents of the report.
 
@@ -64,6 +68,7 @@ def make_sweep(
         best: number of runs whose curves are drawn, from the best run on; ``None`` draws all runs
             with ``group``, and eight without it.
         group: name of a setting; runs with the same value of it have the same colour.
+        say: returns a text in the page's language.
 
     Raises:
         LineageSearchConditionParamError: no run has ``by`` or ``group``.
@@ -89,7 +94,7 @@ def make_sweep(
         ranking,
         columns,
         [_cells(row, columns) for row in ranking.rows],
-        parallel_coordinates(ranking.rows, columns, ranking.column),
+        parallel_coordinates(ranking.rows, columns, ranking.column, say("parallel coordinates")),
         runs,
         {**table.problems, **problems},
         groups,

@@ -31,7 +31,7 @@ def call_tree(step: StepComparison, divergence: Divergence | None, say: Callable
     for index, call in enumerate(baseline.calls):
         row = rows.get((call.name, call.number))
         text = _call_text(step, index, row)
-        state = "apart" if row is None or _is_grey(row, divergence) else "agrees"
+        state = _state(row, step.pair.tolerance.row, divergence)
         if divergence is not None and index == diverging:
             text, state = Phrase("{}; {}", text, pair_text(divergence.tensors[0])), "first"
         label = f'<span class="{state}">{say(text)}</span>'
@@ -80,8 +80,14 @@ def _diverging_call(calls: list[Call], divergence: Divergence | None) -> int:
     return -1
 
 
-def _is_grey(row: PairRow, divergence: Divergence | None) -> bool:
-    return row.relation == "exceeds" and divergence is not None
+def _state(row: PairRow | None, tolerance: float, divergence: Divergence | None) -> str:
+    """Return the CSS class of a call, which has a colour and a sign.
+
+    A call may differ by more than the tolerance of the step because its inputs or weights do.
+    """
+    if row is None or (row.relation == "exceeds" and divergence is not None):
+        return "apart"
+    return "explained" if row.distance > tolerance else "agrees"
 
 
 def _call_text(step: StepComparison, index: int, row: PairRow | None) -> str:

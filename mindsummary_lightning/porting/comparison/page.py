@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,9 +21,10 @@ from mindsummary_lightning.porting.comparison.page_charts import (
 )
 from mindsummary_lightning.porting.comparison.row_text import detail_lines, stage_marks
 from mindsummary_lightning.porting.comparison.statistics_comparison import StatisticsComparison
+from mindsummary_lightning.values.page_words import HTML_LANGUAGES, page_words
 from mindsummary_lightning.values.text import Phrase, utf8_text
 
-_LANGUAGES = {"en": "en", "zh": "zh-CN"}
+_PORTING = "mindsummary_lightning.porting"
 _LISTED = 20
 
 
@@ -38,15 +38,12 @@ def comparison_page(comparison: ComparisonData, language: str = "en") -> str:
     Raises:
         ValueError: ``language`` has a different value.
     """
-    if language not in _LANGUAGES:
-        raise ValueError(f"language must be 'en' or 'zh', got {language!r}")
-    page = _ComparisonPage(
-        comparison, json.loads(_file("comparison/page_zh.json")) if language == "zh" else {}
-    )
+    words = page_words(language, _PORTING, "comparison/page_zh.json")
+    page = _ComparisonPage(comparison, words)
     names = os.path.basename(comparison.baseline), os.path.basename(comparison.candidate)
     style = _file("page_base.css") + _file("comparison/page.css")
     return utf8_text(  # a name of a directory may be no text
-        f'<!DOCTYPE html>\n<html lang="{_LANGUAGES[language]}"><head><meta charset="utf-8">'
+        f'<!DOCTYPE html>\n<html lang="{HTML_LANGUAGES[language]}"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<link rel="icon" href="data:,">'
         f"<title>{escape(' | '.join(names))}</title><style>{style}</style></head>"
@@ -55,7 +52,7 @@ def comparison_page(comparison: ComparisonData, language: str = "en") -> str:
 
 
 def _file(name: str) -> str:
-    return (files("mindsummary_lightning.porting") / name).read_text(encoding="utf-8")
+    return (files(_PORTING) / name).read_text(encoding="utf-8")
 
 
 class _ComparisonPage:
@@ -115,6 +112,7 @@ class _ComparisonPage:
         if step.pair.a.calls:
             note = (
                 "Module calls in the order in which they finished. \u2713 agrees or has no effect; "
+                "\u2248 differs as its inputs or weights do; "
                 "\u00d7 differs first; \u2013 differs later or is not paired."
             )
             tree = call_tree(step, divergence, self.say)

@@ -19,6 +19,7 @@ _WIDTH, _CURVE, _MARGIN = 900, 220, 72
 _MAX_POINTS, _MAX_COLUMNS, _MAX_ROWS = 900, 400, 400
 _MAP_MARGIN = 250
 _ROW = 14  # pixels
+_DASH = 12  # half of the width of a curve with one point
 _MAX_NAMED = 100  # rows that all have their name beside them
 _MAX_HOVERED = 200  # stretches of a curve that show their values
 _MAX_CELLS = 2000  # of the map that show their values: about 200 kB of a page
@@ -176,14 +177,15 @@ def _line(steps: NDArray[np.int64], heights: Floats, name: str) -> str:
             points.append((_place(step, first, last), _CURVE * (1 - height)))
     if len(points) == 1:  # a line of one point is not seen
         (x, y) = points[0]
-        points = [(x - 4, y), (x + 4, y)]
+        points = [(x - _DASH, y), (x + _DASH, y)]
     drawn = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
     return f'<polyline class="{name}" points="{drawn}"/>'
 
 
 def _place(step: int, first: int, last: int) -> float:
-    """Return the x coordinate at which a step is drawn."""
-    return _MARGIN + (_WIDTH - _MARGIN) * (step - first) / max(1, last - first)
+    """Return the x coordinate of a step; a single step is in the middle."""
+    share = (step - first) / (last - first) if last > first else 0.5
+    return _MARGIN + (_WIDTH - _MARGIN) * share
 
 
 def _attribute(title: str) -> str:

@@ -156,9 +156,8 @@ def _stage_text(divergence: Divergence) -> Phrase:
     if stage == "data":
         return Phrase("in the data: batch tensor {} {}", names, _differs(largest_distance))
     if stage == "weights":
-        return Phrase(
-            "in the weights with which the step begins: {} {}", names, _differ(largest_distance)
-        )
+        distance = _differs(largest_distance) if len(tensors) == 1 else _differ(largest_distance)
+        return Phrase("in the weights with which the step begins: {} {}", names, distance)
     if stage == "forward":
         return _forward_text(divergence.location, tensors)
     if stage == "loss":

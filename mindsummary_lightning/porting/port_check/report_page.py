@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from mindsummary_lightning.porting.port_check.findings import NotPaired, PortFinding
+from mindsummary_lightning.values.page_words import HTML_LANGUAGES, page_words
 from mindsummary_lightning.values.text import Phrase, utf8_text
 
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 _MOST_CONSEQUENCES = 40  # of a finding, on the page
 _PORTING = "mindsummary_lightning.porting"
-_LANGUAGES = {"en": "en", "zh": "zh-CN"}
 
 
 def report_page(report: PortReport, language: str) -> str:
@@ -29,13 +28,11 @@ def report_page(report: PortReport, language: str) -> str:
     Raises:
         ValueError: ``language`` has a different value.
     """
-    if language not in _LANGUAGES:
-        raise ValueError(f"language must be 'en' or 'zh', got {language!r}")
-    page = _Page(report, json.loads(_file("port_check/report_zh.json")) if language == "zh" else {})
+    page = _Page(report, page_words(language, _PORTING, "port_check/report_zh.json"))
     title = page.say("Check of a port")
     style = _file("page_base.css") + _file("port_check/report.css")
     return utf8_text(
-        f'<!DOCTYPE html>\n<html lang="{_LANGUAGES[language]}"><head><meta charset="utf-8">'
+        f'<!DOCTYPE html>\n<html lang="{HTML_LANGUAGES[language]}"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<link rel="icon" href="data:,">'
         f"<title>{title}</title><style>{style}</style></head>"
@@ -167,7 +164,7 @@ class _Page:
         if reasons:
             items = ""
             for each in reasons:
-                items += f"<li>{self.say(each.what)}: {self.say(each.reason)}</li>"
+                items += f"<li>{self.say('{}: {}', each.what, each.reason)}</li>"
             yield f"<h2>{self.say('Not tested')}</h2><ul>{items}</ul>"
 
     def _unpaired(self) -> Iterator[str]:

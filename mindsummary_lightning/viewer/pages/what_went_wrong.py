@@ -30,6 +30,7 @@ from mindsummary_lightning.reading.parameter_tables import (
 )
 from mindsummary_lightning.reading.thinning import every_nth
 from mindsummary_lightning.values.step_chain import OutputRow
+from mindsummary_lightning.values.text import Phrase
 from mindsummary_lightning.viewer.api import ApiRequest, EncodedAnswer, required
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from mindsummary_lightning.viewer.page_frame import (
@@ -53,7 +54,13 @@ _STAGES = {  # of a step, in words
     "update": "after the update",
     "settings": "optimizer settings",
 }
-_SHOWN = ("rms", "minimum", "maximum", "zeros", "non_finite")
+_SHOWN = {  # statistics of a row, in words
+    "rms": "RMS",
+    "minimum": "minimum",
+    "maximum": "maximum",
+    "zeros": "zeros",
+    "non_finite": "not finite",
+}
 
 
 def what_went_wrong(runs: LoadedRuns, request: ApiRequest) -> EncodedAnswer:
@@ -104,8 +111,8 @@ def _summary(
             fine = words("All values of the recorded steps are finite.")
             yield f'<p class="verdict fine">{fine}</p>'
         else:
-            said = words("First value that is not finite:")
-            yield f'<p class="verdict bad">{said} {words.phrase(origin_text(*first))}.</p>'
+            said = words("First value that is not finite: {}.", origin_text(*first))
+            yield f'<p class="verdict bad">{said}</p>'
     if parameters is not None:
         yield _parameter_sentence(run, parameters, words)
 
@@ -115,11 +122,15 @@ def _parameter_sentence(run: FollowedRun, table: ParameterTable, words: PageWord
     if first is None:
         fine = words("All gradients and weights of {} recorded steps are finite.", table.steps.size)
         return f'<p class="verdict fine">{fine}</p>'
-    kind = words("gradient" if first.kind == "gradient" else "weight")
-    said = words("First not finite: {} of {} at step {}.", kind, first.parameter, first.step)
+    kind = Phrase("gradient" if first.kind == "gradient" else "weight")
+    where = kind, first.parameter, first.step
     loss = loss_at(run, first.step)
-    more = "" if loss is None else " " + words("The loss of that step is {}.", f"{loss:.6g}")
-    return f'<p class="verdict bad">{said}{more}</p>'
+    if loss is None:
+        said = words("First not finite: {} of {} at step {}.", *where)
+    else:
+        text = "First not finite: {} of {} at step {}. The loss of that step is {:.6g}."
+        said = words(text, *where, loss)
+    return f'<p class="verdict bad">{said}</p>'
 
 
 def _heat_map(table: ParameterTable, words: PageWords) -> Iterator[str]:
@@ -141,7 +152,7 @@ def _heat_map(table: ParameterTable, words: PageWords) -> Iterator[str]:
             _cell(name, step, number, shade, words)
             for step, number, shade in zip(steps, row, shades, strict=True)
         )
-        head = f'<th scope="row" title="{escape(name)}">{escape(_short(name))}</th>'
+        head = f'<th scope="row" title="{escape(name)}"><bdi>{escape(_short(name))}</bdi></th>'
         yield f"<tr>{head}{''.join(cells)}</tr>"
     yield "</tbody></table></div>"
 
@@ -177,7 +188,7 @@ def _legend(low: float, high: float, words: PageWords) -> str:
         f'<i style="background:#{red:02x}{green:02x}{blue:02x}"></i>' for red, green, blue in shades
     )
     ends = (f"{10.0**low:.1e}", f"{10.0**high:.1e}")
-    signs = f"{_LOST} {words('not finite')}, 0 {words('zero')}"
+    signs = words("{} not finite, {} zero", _LOST, 0)
     said = words("Root mean square of the gradient:")
     return f'<p class="small key">{said} {ends[0]} {squares} {ends[1]}; {signs}</p>'
 
@@ -198,7 +209,7 @@ def _output_statistics(
         shown = len(rows[chosen])
         yield f'<p class="small">{words("{} of {} rows are shown.", shown, len(rows))}</p>'
     yield f'{_scrolled(title)}<table class="modules">'
-    heads = ("stage", "tensor", "kind", "shape", *_SHOWN, "line")
+    heads = ("stage", "tensor", "kind", "shape", *_SHOWN.values(), "line")
     yield "<thead><tr>"
     yield "".join(f'<th scope="col">{words(head)}</th>' for head in heads)
     yield "</tr></thead><tbody>"
@@ -246,7 +257,7 @@ def _module_line(
     texts = [
         words(_STAGES.get(row.link, row.link)),
         words.phrase(row_name(row)),
-        escape(row.kind),
+        words(row.kind),
         shape,
     ]
     cells = "".join(f"<td>{text}</td>" for text in texts)

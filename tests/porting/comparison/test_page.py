@@ -141,6 +141,36 @@ def test_the_chain_is_a_folded_list_with_its_first_difference_open(tmp_path: Pat
     assert re.search(r"<details open><summary><span class=\"apart\">net ", page)
 
 
+def _net(directory: Path, seed: int, width: int = 16) -> Path:
+    torch.manual_seed(seed)
+    net = nn.Sequential(nn.Linear(8, width), nn.ReLU(), nn.Linear(width, 4))
+    with StepRecorder(directory).step(net, torch.optim.SGD(net.parameters())) as loss_is:
+        loss_is(net(torch.ones(2, 8)).sum())
+    return directory
+
+
+def test_a_module_that_differs_as_its_weights_do_is_not_said_to_agree(tmp_path: Path) -> None:
+    page = _page(_net(tmp_path / "a", 0), _net(tmp_path / "b", 1))
+
+    states = re.findall(r'<span class="(\w+)">[^<]*?\): ([\d.e+-]+)<', page)
+    assert {state for state, _ in states} == {"explained"}
+    assert min(float(distance) for _, distance in states) > 0.01
+    assert "\u2248 differs as its inputs or weights do" in page
+
+
+def test_the_only_weight_of_one_size_is_said_to_differ_in_the_singular(tmp_path: Path) -> None:
+    page = _page(_net(tmp_path / "a", 0, 16), _net(tmp_path / "b", 0, 32))
+
+    assert "first in the weights at its begin: 2.bias differs by 3.8e-01" in page
+
+
+def test_a_curve_of_one_step_is_a_dash_in_the_middle(tmp_path: Path) -> None:
+    page = _page(_net(tmp_path / "a", 0), _net(tmp_path / "b", 1))
+
+    begins_and_ends = re.findall(r'<polyline class="a" points="([\d.]+),[\d.]+ ([\d.]+),', page)
+    assert begins_and_ends == [("474.0", "498.0")]
+
+
 class Unused(nn.Module):
     """The output of its first module has no effect."""
 

@@ -1,8 +1,10 @@
 // The curves, drawn one after the other, and the controls at the top of the page: runs, smoothing, a logarithmic axis.
 "use strict";
 (function () {
-  const TEXT = "#7d858f", LINE = "#7d858f66", GRID = "#7d858f33"; // as in figures.py: they read on a light and on a dark page
+  const LINE = "#7d858f66", GRID = "#7d858f33"; // as in figures.py: they read on a light and on a dark page
+  const scheme = matchMedia("(prefers-color-scheme: dark)");
   const ARRAYS = { "<i4": Int32Array, "<f4": Float32Array, "<f8": Float64Array };
+  const words = JSON.parse(document.querySelector("main").dataset.words);
   const log = document.getElementById("log");
   const all = document.getElementById("all");
   const filter = document.getElementById("filter");
@@ -68,22 +70,39 @@
     return values.map(String);
   };
 
+  // A figure does not know the page's colours, so its texts get them at every change of the scheme.
+  function colourTexts(plot) {
+    const colour = getComputedStyle(document.documentElement).getPropertyValue("--soft").trim();
+    for (const axis of [...plot.below, ...plot.left]) {
+      axis.setv({ axis_label_text_color: colour, major_label_text_color: colour });
+    }
+  }
+
+  const roots = () => Bokeh.documents.flatMap((one) => one.roots());
+  const colourAll = () => roots().forEach(colourTexts);
+
+  // Bokeh draws the figures that Python made when it finds the time.
+  async function embedded() {
+    const ids = [...document.querySelectorAll("[data-root-id]")].map((element) => element.dataset.rootId);
+    while (!ids.every((id) => roots().some((root) => root.id === id))) await new Promise((done) => setTimeout(done, 50));
+  }
+
   function figure(card, scale) {
     const [other] = Object.values(card.plots);
     const plot = Bokeh.Plotting.figure({
       height: 240, sizing_mode: "stretch_width", tools: "xpan,xbox_zoom,reset", toolbar_location: null,
       background_fill_color: null, border_fill_color: null, outline_line_color: null, min_border_right: 12,
-      x_axis_label: "step", y_axis_type: scale, tags: ["curve", scale],
+      x_axis_label: words.step, y_axis_type: scale, tags: ["curve", scale],
       ...(other ? { x_range: other.x_range } : {}),
       y_range: new Bokeh.Range1d(scale === "log" ? { start: card.low / 1.2, end: card.high * 1.2 } : ends(card)),
     });
     for (const axis of [...plot.below, ...plot.left]) {
       axis.setv({
         formatter: new Bokeh.CustomJSTickFormatter({ code: "return axisTexts(ticks)[index]" }),
-        axis_label_text_color: TEXT, major_label_text_color: TEXT, axis_label_text_font_style: "normal",
-        axis_line_color: LINE, major_tick_line_color: LINE, minor_tick_line_color: LINE,
+        axis_label_text_font_style: "normal", axis_line_color: LINE, major_tick_line_color: LINE, minor_tick_line_color: LINE,
       });
     }
+    colourTexts(plot);
     for (const grid of plot.center) grid.grid_line_color = GRID;
     const step = { field: "step" };
     const lines = card.curves.map(({ run, colour: color, source }) => {
@@ -136,8 +155,9 @@
   }
 
   function tooltips() {
-    const step = ["step", "@step{0}"];
-    return isSmooth() ? [step, ["value", "@raw"], ["smoothed", "@value"]] : [step, ["value", "@value"]];
+    const step = [words.step, "@step{0}"];
+    if (isSmooth()) return [step, [words.value, "@raw"], [words.smoothed, "@value"]];
+    return [step, [words.value, "@value"]];
   }
 
   function smoothAll() {
@@ -163,6 +183,7 @@
     showRuns();
   }
 
+  scheme.addEventListener("change", colourAll);
   all.addEventListener("change", rescale);
   filter.addEventListener("input", showTags);
   for (const button of document.querySelectorAll("[data-all]")) {
@@ -173,5 +194,7 @@
   log.addEventListener("change", () => cards.filter((card) => card.curves[0].source).forEach(drawn));
   (async () => {
     for (const card of cards) await drawn(card);
+    await embedded();
+    colourAll();
   })();
 })();

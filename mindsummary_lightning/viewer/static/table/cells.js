@@ -5,7 +5,14 @@ const Cells = (() => {
   const WIDTH = 90, HEIGHT = 20; // pixels of the picture
   const { make } = Dom, { t } = Texts;
 
-  const day = (seconds) => new Date(seconds * 1000).toLocaleString("sv", { dateStyle: "short", timeStyle: "medium" });
+  const two = (number) => String(number).padStart(2, "0");
+
+  // Local time such as 2026-01-31 09:05:00; the browser's own formats take 20 ms at first.
+  function day(seconds) {
+    const time = new Date(seconds * 1000);
+    const date = [time.getFullYear(), two(time.getMonth() + 1), two(time.getDate())].join("-");
+    return `${date} ${[time.getHours(), time.getMinutes(), time.getSeconds()].map(two).join(":")}`;
+  }
 
   function sparkline(values) {
     const finite = values.filter((one) => one !== null), low = Math.min(...finite), span = Math.max(...finite) - low || 1;

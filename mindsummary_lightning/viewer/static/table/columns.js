@@ -8,16 +8,30 @@ const Columns = (() => {
   ]);
   const isMetric = (name) => name.startsWith("metric/");
 
+  let known = {}; // columns of the same table and rows, which are asked for several times
+
   // A result and the settings that differ, of the rows that are found; of one row alone those of all.
-  function usual({ columns, same }, found, bare) {
+  function usual(table, found, bare) {
+    if (known.table !== table || known.found !== found) known = { table, found, names: chosen(table, found, bare) };
+    return known.names;
+  }
+
+  function chosen({ columns, same }, found, bare) {
     const all = Object.values(columns)[0]?.map((_, row) => row) ?? [];
     const rows = found.length > 1 ? found : all;
     const present = new Map();
     const differing = new Set();
     for (const [name, values] of Object.entries(columns)) {
-      const ofRows = rows.map((row) => values[row]).filter((value) => value !== null);
-      if (ofRows.length) present.set(name, ofRows.length);
-      if (ofRows.some((value) => value !== ofRows[0])) differing.add(name);
+      let count = 0, first = null, differs = false; // one pass: there may be 10,000 rows
+      for (const row of rows) {
+        const value = values[row];
+        if (value === null) continue;
+        if (count === 0) first = value;
+        count += 1;
+        differs ||= value !== first;
+      }
+      if (count) present.set(name, count);
+      if (differs) differing.add(name);
     }
     const depth = (name) => name.split("/").length;
     const names = [...present.keys()].sort((a, b) => present.get(b) - present.get(a) || depth(a) - depth(b));

@@ -144,6 +144,7 @@
     find();
     draw();
     if (!$("chooser").open) drawChooser();
+    requestAnimationFrame(() => setTimeout(Plot.ready));
     if (answer.unread) await load();
   }
 

@@ -21,7 +21,7 @@ const Panel = (() => {
     if (document.activeElement !== $("over")) $("over").value = asked;
     if (!ids.length || !asked) return;
     const chosen = ids.slice(0, Curves.MOST);
-    const isAnswered = await Curves.load(chosen, asked);
+    const [isAnswered] = await Promise.all([Curves.load(chosen, asked), Plot.ready()]);
     if (mine !== turn) return;
     const options = { factor: state.smooth, isLogarithmic: state.log, axis: state.axis };
     const isShown = (id) => !state.off.has(id) && !(state.hide && isDiverged(id));

@@ -4,7 +4,7 @@ const Plot = (() => {
   const X_SPACE = 90, Y_SPACE = 40; // pixels that a tick has
   const MARK = 5; // half the size of a mark, pixels
   const ZOOM = 0.5; // of the range is left by a key
-  let chart = null, box = null, curves = [], series = [], scales = null, options = {}, listeners = {};
+  let library = null, chart = null, box = null, curves = [], series = [], scales = null, options = {}, listeners = {};
 
   const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const width = () => Math.max(LEAST_WIDTH, box.clientWidth);
@@ -43,6 +43,12 @@ const Plot = (() => {
     plot.ctx.font = axis.font[0];
     return Math.ceil(Math.max(...texts.map((text) => plot.ctx.measureText(text).width)) / devicePixelRatio) + 16;
   }
+
+  // The library of the plot; starting it takes 60 ms, in which the first rows are shown.
+  const ready = () => (library ??= new Promise((done) => {
+    const script = Object.assign(document.createElement("script"), { src: "uPlot.iife.min.js", onload: done, onerror: done });
+    document.head.append(script);
+  }));
 
   function make(parent) {
     const line = { stroke: () => style("--line"), width: 1 };
@@ -189,5 +195,5 @@ const Plot = (() => {
   }
 
   const canvas = () => chart?.ctx.canvas;
-  return { show, canvas, scales: () => scales, series: () => series.map(({ id }) => id) };
+  return { ready, show, canvas, scales: () => scales, series: () => series.map(({ id }) => id) };
 })();

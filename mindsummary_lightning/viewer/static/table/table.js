@@ -12,7 +12,7 @@ const Table = (() => {
 
   const get = () => table;
   function set(answer) {
-    table = answer;
+    table = { ...answer, runs: answer.train_ids.map((id) => answer.other_names[id] ?? id.replace(/^\.\//, "")) };
   }
 
   const idOf = (row) => table.train_ids[row];
