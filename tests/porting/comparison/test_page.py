@@ -161,7 +161,7 @@ def test_a_module_that_differs_as_its_weights_do_is_not_said_to_agree(tmp_path: 
 def test_the_only_weight_of_one_size_is_said_to_differ_in_the_singular(tmp_path: Path) -> None:
     page = _page(_net(tmp_path / "a", 0, 16), _net(tmp_path / "b", 0, 32))
 
-    assert "first in the weights at its begin: 2.bias differs by 3.8e-01" in page
+    assert "first in the weights with which the step begins: 2.bias differs by 3.8e-01" in page
 
 
 def test_a_curve_of_one_step_is_a_dash_in_the_middle(tmp_path: Path) -> None:
