@@ -12,7 +12,7 @@ from typing import Any, NoReturn, TypeAlias
 from mindsummary_lightning import __version__
 from mindsummary_lightning.cli.verbs import GROUPS, MORE, VERBS, verb_module
 from mindsummary_lightning.errors import closest
-from mindsummary_lightning.values.page_words import HTML_LANGUAGES
+from mindsummary_lightning.page_words import HTML_LANGUAGES
 
 # what ArgumentParser.add_argument takes
 Argument: TypeAlias = "tuple[tuple[str, ...], dict[str, Any]]"

@@ -146,7 +146,7 @@ def filter_summary_lineage(
             is logged if all runs are deeper.
 
     Returns:
-        ``{"customized": ..., "object": [...], "count": n}``. The caller owns the result.
+        ``{"customized": ..., "object": [...], "count": n}``: three entries. The caller owns them.
 
         * ``object``: a dict per run, with ``summary_dir`` (``./run1``), ``model_lineage`` (every
           field, ``None`` if not recorded, and the dicts ``metric`` and ``user_defined``),

@@ -3,7 +3,7 @@
 They need no protobuf and no torch, and access no files.
 
 A value owns its memory (arrays are copied once and made read-only), so no other layer copies it.
-:func:`check_recordable` checks whether MindInsight can show a value.
+``check_recordable`` checks whether MindInsight can show a value.
 """
 
 from mindsummary_lightning.values.data_types import DataType, data_type_of

@@ -99,12 +99,12 @@ def test_without_a_function_the_landscapes_of_the_run_are_shown_and_drawn(
         (
             "raise ValueError('no data here')",
             1,
-            "the function, or what it returned, raised ValueError: no data here",
+            "the function, or an object that it returned, raised ValueError: no data here",
         ),
         (
             "return 5",
             2,
-            "must return (model, network, dataset, metrics): TypeError: callback_fn must return",
+            "and return (model, network, dataset, metrics), but got TypeError: callback_fn must",
         ),
     ],
 )

@@ -174,7 +174,7 @@ def test_an_empty_directory_may_be_watched(tmp_path: Path, cache: Path) -> None:
     with viewing(tmp_path / "empty", cache) as view:
         assert "runs" in view.addresses
         assert (
-            f"no run in {tmp_path / 'empty'} yet; the pages show one when it begins\n"
+            f"no run in {tmp_path / 'empty'} yet; the pages will show a run when it begins\n"
             in view.printed
         )
 

@@ -142,7 +142,7 @@ def test_a_user_without_a_home_looks_from_a_temporary_directory(shared: Path) ->
     assert process.wait(60) == 0
     process.communicate()
 
-    (said,) = (line for line in printed if "is used instead" in line)
+    (said,) = (line for line in printed if "instead" in line)
     assert said.startswith("/.cache/mindsummary-lightning is not writable; this process uses ")
     assert "Traceback" not in "".join(printed)
     assert list(temporary.iterdir()) == []

@@ -119,23 +119,25 @@ def test_boxes_of_another_shape_are_skipped_with_a_sentence(
 
 def test_a_list_of_figures_is_one_image(experiment: SummaryRecord, run: Path) -> None:
     plt = pytest.importorskip("matplotlib.pyplot")
+    open_before = plt.get_fignums()
     figures = [plt.figure(figsize=(1, 1)) for _ in range(2)]
     experiment.add_figure("f", figures, 1)
 
     [(_, _, image)] = read_values(run)
     assert (image.width, image.height) == (200, 100)
-    assert not plt.get_fignums()
+    assert plt.get_fignums() == open_before
 
 
 def test_what_is_not_a_figure_closes_no_figure(
     experiment: SummaryRecord, run: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     plt = pytest.importorskip("matplotlib.pyplot")
+    open_before = plt.get_fignums()
     mine = plt.figure()
     experiment.add_figure("f", None, 1)
     experiment.add_figure("f", [], 1)
 
-    assert plt.get_fignums() == [mine.number]
+    assert plt.get_fignums() == [*open_before, mine.number]
     plt.close(mine)
     assert caplog.messages[0].startswith(
         "figure 'f' is skipped: expected a matplotlib.figure.Figure"

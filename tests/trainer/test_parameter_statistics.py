@@ -315,7 +315,7 @@ def test_the_first_number_that_is_not_finite_is_named_once(
     (message,) = [record.message for record in caplog.records if "not finite" in record.message]
     loss = dict(points(tmp_path, "loss/auto"))[60]
     assert message.startswith("step 60: the gradient of layers.7.weight is not finite")
-    assert f"1 of 24 parameters are affected, the loss is {loss:g}" in message
+    assert f"1 of 24 parameters are affected, and the loss is {loss:g}" in message
     table = table_of(tmp_path)
     first = table.first_non_finite()
     assert (first.step, first.parameter, first.kind) == (60, "layers.7.weight", "gradient")

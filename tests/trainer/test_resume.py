@@ -183,11 +183,13 @@ def test_resuming_into_another_directory_is_said_once(
     saved = _checkpoint(tmp_path / "first", 6)
     (tmp_path / "link").symlink_to(tmp_path)
     _part(tmp_path / "link" / "first", Net(), resume_from=saved)
-    assert not [record for record in caplog.records if "one directory" in record.message]
+    assert not [record for record in caplog.records if "two separate curves" in record.message]
 
     _part(tmp_path / "second", Net(), resume_from=saved)
 
-    (said,) = [record.message for record in caplog.records if "one directory" in record.message]
+    (said,) = [
+        record.message for record in caplog.records if "two separate curves" in record.message
+    ]
     assert "step 6" in said
     assert str(tmp_path / "first") in said
     assert str(tmp_path / "second") in said

@@ -321,7 +321,7 @@ def test_a_resume_into_a_run_of_its_own_is_explained_once(
         running.fit(Net(), loader(), ckpt_path=path)
         running.save_checkpoint(tmp_path / "mine.ckpt")
 
-    (said,) = [message for message in _warnings(caplog) if "one curve" in message]
+    (said,) = [message for message in _warnings(caplog) if "two separate curves" in message]
     assert "version" in said
 
 

@@ -803,7 +803,7 @@ def test_a_wrong_use_is_one_clear_line(tmp_path: Path) -> None:
         ),
         (
             ValueError,
-            "weights of the port",
+            "the port's weights",
             lambda: check_port(nn.LSTM(5, 7), tmp_path / "whole", step),
         ),
         (TypeError, "module must be", lambda: check_port(None, tmp_path / "whole", step)),  # type: ignore[arg-type]
