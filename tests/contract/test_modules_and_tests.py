@@ -75,7 +75,6 @@ _TESTED_IN = {
     "values/step_chain": "porting/comparison/test_output_statistics.py",
     "values/whole_step": "fileio/test_whole_step_file.py",
     "viewer/graph_view/recorded_nodes": "viewer/graph_view/test_layout.py",
-    "page_words": "test_page_words.py",
     "warn_once": "test_warn_once.py",
 }
 

@@ -52,7 +52,7 @@ ELSEWHERE = {
     "cli/output.py": "open: the null device",
     "porting/comparison/matching/given_names.py": "open: a list that the command line names",
     "porting/comparison/page.py": "read_text: a part of this package",
-    "page_words.py": "read_text: a part of this package",
+    "values/page_words.py": "read_text: a part of this package",
     "conversion/user_images.py": "PillowImage.open: a picture that a caller hands over",
     "export/output_directory.py": "open: creates, exclusively, in a hidden directory of its own",
     "export/tables.py": "np.save: into an open file",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from mindsummary_lightning.errors import missing_packages
 from mindsummary_lightning.export.output_directory import mode_of_runs
 from mindsummary_lightning.fileio.replace import replace_file
-from mindsummary_lightning.page_words import HTML_LANGUAGES, page_words
+from mindsummary_lightning.values.page_words import HTML_LANGUAGES, page_words
 from mindsummary_lightning.values.text import Phrase, utf8_text
 
 if TYPE_CHECKING:

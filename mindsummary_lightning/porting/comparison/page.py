@@ -10,7 +10,6 @@ from importlib.resources import files
 
 import numpy as np
 
-from mindsummary_lightning.page_words import HTML_LANGUAGES, page_words
 from mindsummary_lightning.porting.comparison.call_tree import call_tree, output_distances
 from mindsummary_lightning.porting.comparison.comparison_data import ComparisonData, OnlyIn
 from mindsummary_lightning.porting.comparison.matching.tensor_names import GRADIENT
@@ -22,6 +21,7 @@ from mindsummary_lightning.porting.comparison.page_charts import (
 )
 from mindsummary_lightning.porting.comparison.row_text import detail_lines, stage_marks
 from mindsummary_lightning.porting.comparison.statistics_comparison import StatisticsComparison
+from mindsummary_lightning.values.page_words import HTML_LANGUAGES, page_words
 from mindsummary_lightning.values.text import Phrase, utf8_text
 
 _PORTING = "mindsummary_lightning.porting"

@@ -7,8 +7,8 @@ from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from mindsummary_lightning.page_words import HTML_LANGUAGES, page_words
 from mindsummary_lightning.porting.port_check.findings import NotPaired, PortFinding
+from mindsummary_lightning.values.page_words import HTML_LANGUAGES, page_words
 from mindsummary_lightning.values.text import Phrase, utf8_text
 
 if TYPE_CHECKING:

@@ -213,7 +213,7 @@ def _columns(rows: Sequence[_Row]) -> dict[str, Any]:
     runs = [row[0] for row in rows]
     return {
         "train_ids": [run.train_id for run in runs],
-        "written": [run.update_time_us / 1e6 for run in runs],
+        "written": [round(run.update_time_us / 1e6, 2) for run in runs],  # seconds
         "lines": _lines(runs),
         "columns": columns,
         "same": same,
