@@ -15,6 +15,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from typing import TextIO
 
 from mindsummary_lightning.cli.arguments import parsed
 from mindsummary_lightning.cli.output import (
@@ -40,11 +41,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         try:
             sys.stdout.flush()
         except OSError as error:  # the reader has stopped, or the disk is full; the work is done
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _discard(sys.stdout)
             if not isinstance(error, BrokenPipeError):
                 say(f"mindsummary: {error_line(error)}", sys.stderr)
                 code = code or 1
+        try:
+            sys.stderr.flush()
+        except OSError:  # Python 3.14 would end with exit code 120
+            _discard(sys.stderr)
         return code
+
+
+def _discard(stream: TextIO) -> None:
+    """Let a stream that cannot be written end in the null device."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _run(words: list[str]) -> int:
