@@ -39,6 +39,7 @@ from tests.porting.comparison.planted.nets import (
     is_way,
     written,
 )
+from tests.trainer.support import trainer
 
 BATCH, STEPS = 8, 3
 _DECAY = 0.05
@@ -324,12 +325,7 @@ def _fit(port: Port, data: TensorDataset, directory: Path) -> None:
         clip, algorithm = 0.001, "value"
     if port.what == "clip_missing":
         clip = None
-    trainer = L.Trainer(
-        max_epochs=1,
-        accelerator="cpu",
-        enable_checkpointing=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
+    running = trainer(
         logger=MindInsightLogger(directory.parent, name="", version=directory.name),
         callbacks=[recorder],
         gradient_clip_val=clip,
@@ -337,4 +333,4 @@ def _fit(port: Port, data: TensorDataset, directory: Path) -> None:
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        trainer.fit(port, DataLoader(data, BATCH))
+        running.fit(port, DataLoader(data, BATCH))
