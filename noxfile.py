@@ -121,6 +121,7 @@ LEFT_OPEN = "-W error::ResourceWarning -W error::pytest.PytestUnraisableExceptio
 PLACES = {
     "directory": {},
     "locale": {"LC_ALL": "POSIX", "PYTHONUTF8": "0"},
+    "sdist": {},
     "user": {},
     "warnings": {"PYTEST_ADDOPTS": f"{os.environ['PYTEST_ADDOPTS']} {LEFT_OPEN}"},
 }
@@ -660,16 +661,28 @@ def libraries(session: nox.Session, kind: str) -> None:
 # Once a week, and by hand
 
 
+def unpacked_sdist(session: nox.Session, python: str) -> Path:
+    """Build a source distribution and unpack it in the session's folder."""
+    folder = Path(session.create_tmp())
+    session.run(python, "-m", "hatchling", "build", "-t", "sdist", "-d", str(folder), external=True)
+    (archive,) = folder.glob("*.tar.gz")
+    shutil.unpack_archive(archive, folder)
+    return Path(str(archive).removesuffix(".tar.gz"))
+
+
 @nox.session(venv_backend="none", default=False)
 @nox.parametrize("place", list(PLACES))
 def places(session: nox.Session, place: str) -> None:
-    """The quick tests in an odd TMPDIR, in an ASCII locale, without root, and with warnings."""
+    """The quick tests in odd places: TMPDIR, ASCII locale, sdist, not as root, with warnings."""
     python = python_of(session, "project")
     folder = empty_folder(session) / "有 空格"
     folder.mkdir()
     variables = {**ONE_THREAD, **active(python), **PLACES[place]}
     if place == "directory":
         variables["TMPDIR"] = str(folder)
+    if place == "sdist":
+        session.chdir(unpacked_sdist(session, python))
+        variables["PYTHONPATH"] = os.getcwd()  # before the checkout, which is installed
     ignored = ("--ignore=tests/oracle",)
     command = [python, "-m", "pytest", *QUICK, *ignored, *session.posargs]
     if place == "user" and os.geteuid() == 0:
