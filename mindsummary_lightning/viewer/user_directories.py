@@ -82,6 +82,6 @@ def _refuse_foreign(path: str) -> None:
         reason = f"can be written to by other users (mode {mode}). Run `chmod 700` on it"
     else:
         return
-    raise PermissionError(
-        f"the cache directory {path} {reason}, or set XDG_CACHE_HOME to another directory"
-    )
+    is_movable = sys.platform not in ("darwin", "win32")  # elsewhere no variable is read
+    remedy = ", or set XDG_CACHE_HOME to another directory" if is_movable else ""
+    raise PermissionError(f"the cache directory {path} {reason}{remedy}")

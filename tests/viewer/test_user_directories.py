@@ -45,6 +45,24 @@ def test_a_cache_that_others_may_write_to_is_refused(
         cache_directory()
 
 
+def test_on_macos_no_variable_is_advised_as_none_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    cache = tmp_path / "Library" / "Caches" / "mindsummary-lightning"
+    cache.mkdir(parents=True)
+    cache.chmod(0o777)
+
+    with pytest.raises(PermissionError) as refused:
+        cache_directory()
+
+    assert str(refused.value) == (
+        f"the cache directory {cache} can be written to by other users (mode 0777). "
+        "Run `chmod 700` on it"
+    )
+
+
 def test_without_a_home_a_temporary_directory_is_used_which_is_said_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
