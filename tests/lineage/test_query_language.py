@@ -43,6 +43,10 @@ ROW: dict[str, Any] = {
     "user_defined/case": 2,
     "user_defined/a=b": 5,
     "user_defined/名称": "训练",
+    "user_defined/layers": ["wide", "schmal ü"],
+    "user_defined/lowest": "-inf",
+    "user_defined/year": 2026,
+    "user_defined/nothing": None,
     "written": 1_769_860_800.0,  # 2026-01-31 12:00:00 UTC
 }
 
@@ -125,9 +129,16 @@ def is_found(query: str | list[str], row: dict[str, Any] = ROW, **more: Any) -> 
         ("scale=inf", True),
         ("scale>1e300", True),
         ("scale=-inf", False),
+        ("scale>-inf", True),
+        ("lowest=-Infinity", True),
+        ("lowest<-1e308", True),
+        ("lowest>=0", False),
         # no value
         ("metric/missing>0", False),
         ("metric/missing!=0", True),
+        ("nothing!=0", True),
+        ("nothing=None", False),
+        ("none", False),
         # words
         ("adam", True),
         ("growing", True),
@@ -138,6 +149,9 @@ def is_found(query: str | list[str], row: dict[str, Any] = ROW, **more: Any) -> 
         ("v*n_1", True),
         ('"long text"', True),
         ('"l*g"', False),
+        ("-", True),
+        ('layers=["wide",*ü"]', True),
+        ('"[""wide"", ""schmal ü""]"', True),
         ("lstm OR adam", True),
         ("loss>1 OR epoch=3 OR lstm", True),
         ("loss>1 OR epoch=4", False),
@@ -150,6 +164,8 @@ def is_found(query: str | list[str], row: dict[str, Any] = ROW, **more: Any) -> 
         ("written<2026-01-31", False),
         ("written>2026-01-31T11:59", True),
         ("written!=2026-01-30", True),
+        ("year=2026", True),
+        ("year>2025 year<2027", True),
     ],
 )  # fmt: skip
 def test_a_query_finds_what_cells_show(query: str, expected: bool) -> None:
@@ -219,6 +235,16 @@ def test_blanks_after_the_only_condition_may_belong_to_its_value() -> None:
     assert is_found("note=a long text, with 5 words", is_rest_value=True)
     assert not is_found("note=a long text, with 5 words")
     assert is_found("note=a* version_1 OR loss>9", is_rest_value=True)
+
+
+def test_the_longest_known_name_may_hold_blanks() -> None:
+    assert parse_conditions("batch norm=1", ["batch norm"]).fields == ("batch norm",)
+
+
+def test_the_older_spelling_of_a_metric_means_one_that_no_run_has_yet() -> None:
+    assert parse_conditions("metric_speed>1", ROW).fields == ("metric/speed",)
+    with pytest.raises(QueryError, match="no field 'metric_'"):
+        parse_conditions("metric_>1", ROW)
 
 
 def test_names_are_taken_as_they_are_written_where_none_are_known() -> None:

@@ -120,8 +120,25 @@ def test_a_large_file_and_one_of_several_are_read_too(tmp_path: Path) -> None:
         tmp_path / "two", [values_at(step, {"loss": 0.5}, 500.0 + step) for step in (3, 4)], 500
     )
 
+    write_summary(tmp_path / "small", [values_at(7, {"loss": 1.0})])
+
+    found = dict(
+        read_run_scalars(
+            str(tmp_path / name) for name in ("nowhere", "large", "nowhere else", "two", "small")
+        )
+    )
+
+    assert {Path(run).name: type(scalars) for run, scalars in found.items()} == {
+        "nowhere": FileNotFoundError,
+        "large": RunScalars,
+        "nowhere else": FileNotFoundError,
+        "two": RunScalars,
+        "small": RunScalars,
+    }
     assert _scalars(tmp_path / "large").last_step == 9_999
-    two = _scalars(tmp_path / "two")
+    two = found[str(tmp_path / "two")]
+    assert isinstance(two, RunScalars)
+    assert (two.last_step, _scalars(tmp_path / "small").last_step) == (4, 7)
     assert two.tags["loss"] == TagSummary(0.5, 0.5, 1.0, 3, 1)
     assert (two.started_s, two.duration_s) == (101.0, 3.0)
 
