@@ -11,8 +11,10 @@ from mindsummary_lightning.lineage.conditions import (
     TEXT_FIELDS,
     Ordering,
     SearchCondition,
-    Test as FieldTest,
     parse_condition,
+)
+from mindsummary_lightning.lineage.conditions import (
+    Test as FieldTest,
 )
 from mindsummary_lightning.lineage.merge import FIELDS
 
