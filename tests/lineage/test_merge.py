@@ -42,6 +42,22 @@ def test_the_newest_event_of_a_kind_counts_and_custom_data_adds_up(tmp_path: Pat
     assert lineage["user_defined"] == {"seed": 2, "kept": 5, "note": "x"}
 
 
+def test_equal_pipelines_have_one_mark_in_whatever_order_they_name_their_parameters(
+    tmp_path: Path,
+) -> None:
+    parameters = {"op_type": "Batch", "dataset_dir": "/data", "batch_size": 8, "num_samples": 2}
+    for name, pairs in (
+        ("a", [*parameters.items()]),
+        ("b", [*reversed(parameters.items())]),
+        ("c", [*parameters.items(), ("shuffle", True)]),
+    ):
+        write_run(tmp_path / name, DatasetGraph(dict(pairs)), mtime=100)
+
+    assert [
+        run["model_lineage"]["dataset_mark"] for run in filter_summary_lineage(tmp_path)["object"]
+    ] == ["2", "2", "3"]
+
+
 def test_an_evaluation_in_a_later_file_is_laid_over_the_training(tmp_path: Path) -> None:
     write_run(tmp_path / "run", TRAIN, CUSTOM, seconds=1)
     write_run(tmp_path / "run", EVALUATION, UserDefinedInfo({"note": "x"}), seconds=2)

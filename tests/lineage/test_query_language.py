@@ -15,7 +15,13 @@ from hypothesis import strategies as st
 from mindsummary_lightning.errors import LineageSearchConditionParamError
 from mindsummary_lightning.lineage.cell_values import in_order, sort_key
 from mindsummary_lightning.lineage.field_names import QueryError
-from mindsummary_lightning.lineage.query_conditions import Condition, Conditions, fits
+from mindsummary_lightning.lineage.query_conditions import (
+    Alternative,
+    Condition,
+    Conditions,
+    Word,
+    fits,
+)
 from mindsummary_lightning.lineage.query_language import parse_conditions
 
 ROW: dict[str, Any] = {
@@ -47,6 +53,7 @@ ROW: dict[str, Any] = {
     "user_defined/lowest": "-inf",
     "user_defined/year": 2026,
     "user_defined/nothing": None,
+    "user_defined/ends in a slash/": 1,
     "written": 1_769_860_800.0,  # 2026-01-31 12:00:00 UTC
 }
 
@@ -150,6 +157,7 @@ def is_found(query: str | list[str], row: dict[str, Any] = ROW, **more: Any) -> 
         ('"long text"', True),
         ('"l*g"', False),
         ("-", True),
+        ("=0.25", True),
         ('layers=["wide",*ü"]', True),
         ('"[""wide"", ""schmal ü""]"', True),
         ("lstm OR adam", True),
@@ -266,7 +274,7 @@ def test_names_are_taken_as_they_are_written_where_none_are_known() -> None:
     ],
 )
 def test_a_query_that_cannot_be_answered_is_refused(query: str, problem: str, said: str) -> None:
-    known = [*ROW, "user_defined/a/lr", "user_defined/b/lr", "user_defined/optimizer_groups/0/lr"]
+    known = [*ROW, "user_defined/b/lr", "user_defined/a/lr", "user_defined/optimizer_groups/0/lr"]
 
     with pytest.raises(
         LineageSearchConditionParamError, match="^" + said.replace("?", r"\?")
@@ -275,6 +283,28 @@ def test_a_query_that_cannot_be_answered_is_refused(query: str, problem: str, sa
 
     assert isinstance(refused.value, QueryError)
     assert refused.value.problem == problem
+    is_ambiguous = problem == "ambiguous"
+    assert refused.value.names == (
+        ("user_defined/a/lr", "user_defined/b/lr") if is_ambiguous else ()
+    )
+    assert refused.value.field == re.split("[=>]", query)[0]
+
+
+def test_queries_are_joined_in_their_order_and_scalars_are_compared_last() -> None:
+    found = parse_conditions(["last:loss<1 lr=1 x OR seed=2", "y z='3' OR -'w'"])
+
+    scalar, lr = Condition("last:loss", "<", "1"), Condition("lr", "=", "1")
+    seed, z = Condition("seed", "=", "2"), Condition("z", "=", "3", is_quoted=True)
+    x, y, w = Word("x"), Word("y"), Word("'w'", is_excluded=True)
+    assert found == Conditions(
+        (
+            Alternative((lr, z, scalar), (x, y)),
+            Alternative((lr, scalar), (x, w)),
+            Alternative((seed, z), (y,)),
+            Alternative((seed,), (w,)),
+        )
+    )
+    assert found.fields == ("lr", "z", "last:loss", "seed")
 
 
 def test_a_setting_of_a_user_comes_before_that_of_a_parameter_group() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -14,6 +15,7 @@ from torch import Tensor, nn
 from mindsummary_lightning import StepRecorder, SummaryReader
 from mindsummary_lightning.cli import main
 from mindsummary_lightning.types import OutputStatistics
+from mindsummary_lightning.values.step_chain import OutputRow
 
 
 class Root(nn.Module):
@@ -118,3 +120,66 @@ def test_the_rows_of_the_last_step_are_shown_and_are_json_and_a_data_frame(
         ]
     )
     assert len(frame) == 2 * len(rows)
+
+
+_ROWS = (
+    OutputRow("forward", "net", port="output"),
+    OutputRow("data", "x"),
+    OutputRow("forward", "net", port="input"),
+    OutputRow("forward", "net.mask", port="input"),
+    OutputRow("forward", "net", call=1, port="output"),
+    OutputRow("gradients", "net.weight"),
+)
+_OUTPUT, _DATA, _INPUT, _MASK, _AGAIN, _GRADIENT = range(6)
+
+
+def _statistics(steps: list[int], *bad: set[int], order: tuple[int, ...]) -> OutputStatistics:
+    """Tables of two columns whose rows occur in an order; some have numbers that are not finite."""
+    values = np.full((len(steps), len(_ROWS), 2), np.nan)
+    for table, rows in zip(values, bad, strict=True):
+        table[list(order), 0] = 10.0 + np.arange(len(order))
+        table[list(order), 1] = [2.0 * (row in rows) for row in order]
+    return OutputStatistics(np.array(steps), _ROWS, ("order", "non_finite"), values)
+
+
+def test_the_rows_of_a_step_come_in_their_order_without_those_that_did_not_occur() -> None:
+    table = _statistics([3, 7], set(), {_DATA}, order=(_DATA, _MASK, _INPUT, _OUTPUT))
+
+    rows, values = table.rows_at(7)
+
+    assert rows == [_ROWS[row] for row in (_DATA, _MASK, _INPUT, _OUTPUT)]
+    assert values.tolist() == [[10, 2], [11, 0], [12, 0], [13, 0]]
+    assert table.rows_at(3)[1].tolist() == [[10, 0], [11, 0], [12, 0], [13, 0]]
+    for step in (2, 4, 8):
+        with pytest.raises(ValueError, match=r"2 steps are recorded, the first is step 3"):
+            table.rows_at(step)
+    assert repr(table) == "OutputStatistics(2 steps, 6 rows, 2 columns)"
+    with pytest.raises(
+        ValueError, match=r"\(steps, rows, columns\) = \(1, 6, 2\), got \(2, 6, 2\)"
+    ):
+        OutputStatistics(np.array([3]), _ROWS, table.columns, table.values)
+
+
+@pytest.mark.parametrize(
+    ("bad", "origin"),
+    [
+        ({_OUTPUT}, _OUTPUT),
+        ({_DATA, _INPUT, _OUTPUT}, _DATA),
+        ({_MASK, _OUTPUT}, _OUTPUT),  # an infinite mask is another module's input
+        ({_MASK, _AGAIN}, _AGAIN),
+        ({_INPUT, _OUTPUT}, _INPUT),  # they are the only ones
+        ({_INPUT, _OUTPUT, _AGAIN}, _AGAIN),  # the input of the other call is finite
+        ({_INPUT, _GRADIENT}, _GRADIENT),
+        ({_AGAIN, _GRADIENT}, _AGAIN),
+        ({_MASK, _INPUT}, None),
+        (set(), None),
+    ],
+)
+def test_the_first_number_that_is_not_finite_arose_where_inputs_were_finite(
+    bad: set[int], origin: int | None
+) -> None:
+    order = (_DATA, _MASK, _INPUT, _OUTPUT, _AGAIN, _GRADIENT)
+    table = _statistics([3, 7, 9], {_MASK}, bad, {_OUTPUT}, order=order)
+
+    expected = (9, _ROWS[_OUTPUT]) if origin is None else (7, _ROWS[origin])
+    assert table.first_non_finite() == expected

@@ -9,7 +9,13 @@ import pytest
 
 from mindsummary_lightning.cli import runs
 from mindsummary_lightning.reading import run_tree
-from mindsummary_lightning.reading.run_tree import ListedRun, RunTree, find_run_directories
+from mindsummary_lightning.reading.run_tree import (
+    ListedRun,
+    RunTree,
+    find_run_directories,
+    list_train_jobs,
+    with_lineage_files,
+)
 from tests.cli.command import mindsummary
 from tests.reading.runs import values_at, write_lineage, write_summary
 from tests.support import skip_without_packages
@@ -73,6 +79,73 @@ def test_the_newest_time_in_a_name_decides_which_file_dates_the_run(tmp_path: Pa
     os.utime(tmp_path / "a" / "events.out.events.summary.300.0.h_MS", (6_000, 6_000))
 
     assert tree.scan()[0].update_time_us == 6_000_000_000
+
+
+def test_a_run_is_listed_with_all_of_its_files(tmp_path: Path) -> None:
+    for number, second in enumerate((300, 99, 1000)):
+        lineage = write_lineage(tmp_path / "a", [], second)
+        os.utime(lineage, (5_000 + number, 5_000 + number))
+        if number:
+            os.utime(write_summary(tmp_path / "a", [], second + 1), (7_000 + number,) * 2)
+    for name in ("a.pb", "b.pb", "c.pb"):
+        (tmp_path / "a" / name).touch()
+    os.utime(tmp_path / "a" / "c.pb", ns=(0, 8_000_000_001_499))
+    # the reader dates a graph by its creation, which is now
+    created_s = (tmp_path / "a" / "c.pb").stat().st_ctime
+
+    (run,) = RunTree(str(tmp_path)).scan()
+
+    assert run == ListedRun(
+        "./a",
+        str(tmp_path / "a"),
+        created_s,
+        8_000_000_001,
+        2,
+        tuple(f"events.out.events.summary.{second}.0.h_lineage" for second in (99, 300, 1000)),
+        3,
+    )
+    assert run.lineage_files == 3
+
+
+@pytest.mark.parametrize(
+    ("depth", "runs"),
+    [
+        (0, ["./"]),
+        (1, ["./", "./a", "./b"]),
+        (2, ["./", "./a", "./a/c", "./b"]),
+        (None, ["./", "./a", "./a/c", "./a/c/d", "./b"]),
+    ],
+)
+def test_runs_are_found_as_deep_as_asked_for_the_last_updated_first(
+    tmp_path: Path, depth: int | None, runs: list[str]
+) -> None:
+    for age_s, run in enumerate((".", "b", "a", "a/c/d", "a/c")):
+        os.utime(write_lineage(tmp_path / run, []), (LONG_AGO - age_s // 2,) * 2)
+
+    assert train_ids(RunTree(str(tmp_path), depth).scan()) == runs
+    assert [run.summary_dir for run in list_train_jobs(str(tmp_path), depth)] == [
+        run for run in ("./", "./b", "./a", "./a/c/d", "./a/c") if run in runs
+    ]
+    assert list_train_jobs(str(tmp_path / "nowhere"), depth) == []
+
+
+def test_the_files_of_a_listed_run_have_their_present_states(tmp_path: Path) -> None:
+    first, gone, last = (write_lineage(tmp_path, [], second) for second in (99, 300, 1000))
+    tree = RunTree(str(tmp_path))
+    (run,) = tree.scan()
+    first.write_bytes(b"12345")
+    os.utime(first, ns=(7, 7))
+    gone.unlink()
+
+    found = with_lineage_files(run)
+
+    assert list(found.files) == [str(first), str(last)]
+    assert found.files[str(first)] == (5, 7, first.stat().st_ino)
+    assert (found.summary_dir, found.path, found.update_time_us) == (
+        "./",
+        str(tmp_path),
+        run.update_time_us,
+    )
 
 
 def test_a_name_whose_digits_are_not_a_time_hides_only_that_file(tmp_path: Path) -> None:
@@ -262,7 +335,7 @@ def test_one_rule_for_links_and_hidden_directories_says_which_runs_a_command_fin
 ) -> None:
     path = write_summary(tmp_path / "outside", [])
     base = tmp_path / "base"
-    for run in (".hidden", ".hidden/deeper", "a/.git", "b"):
+    for run in (".hidden", ".hidden/deeper", "a/.git", "b", "b/deeper", "b-c"):
         write_summary(base / run, [])
     (base / "linked").symlink_to(tmp_path / "outside", target_is_directory=True)
     (base / "c").mkdir()
@@ -279,9 +352,11 @@ def test_one_rule_for_links_and_hidden_directories_says_which_runs_a_command_fin
     (base / "model.pb").touch()
 
     # of its graph the base is one, too
-    assert train_ids(RunTree(str(base)).scan()) == ["./", "./.hidden", "./b"]
+    assert train_ids(RunTree(str(base)).scan()) == [
+        *("./", "./.hidden", "./b", "./b-c", "./b/deeper"),
+    ]
     assert find_run_directories(str(base)) == [
-        str(base / name) for name in (".hidden", "b", "misdated")
+        str(base / name) for name in (".hidden", "b", "b/deeper", "b-c", "misdated")
     ]
     assert find_run_directories(str(base / "c")) == []
     assert find_run_directories(str(base / "linked")) == [str(base / "linked")]  # it was named

@@ -25,6 +25,7 @@ from mindsummary_lightning.values import (
     LossLandscape,
     Points,
     Tensor,
+    RunInfo,
     TrainInfo,
     UserDefinedInfo,
 )
@@ -199,7 +200,8 @@ def test_what_was_read_fits_in_a_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("run", "advice"),
     [
-        ("missing", "give the directory with the run's event files"),
+        ("missing", "^missing is not a directory; give the directory with the run's event files"),
+        ("", "^'' is not a directory"),
         ("s3://bucket/run", "bring it here first: mindsummary sync s3://bucket/run runs"),
     ],
 )
@@ -378,13 +380,15 @@ def test_lineage_is_the_newest_of_each_kind_and_custom_data_is_joined(tmp_path: 
     write_lineage(
         tmp_path, [TrainInfo(epoch=1), UserDefinedInfo({"a": 1, "b": 1}), TrainInfo(epoch=2)]
     )
-    write_lineage(tmp_path, [EvaluationInfo('{"acc": 1}'), UserDefinedInfo({"b": 2})], 1700000001)
+    # what the run notes of itself gives way to what the user says, whichever comes later
+    later = [UserDefinedInfo({"b": 2}), RunInfo({"a": "noted", "precision": "32-true"})]
+    write_lineage(tmp_path, [EvaluationInfo('{"acc": 1}'), *later], 1700000001)
 
     lineage = SummaryReader(tmp_path).lineage()
 
     assert lineage.train == TrainInfo(epoch=2)
     assert lineage.evaluation == EvaluationInfo('{"acc": 1}')
-    assert lineage.custom == UserDefinedInfo({"a": 1, "b": 2})
+    assert lineage.custom == UserDefinedInfo({"a": 1, "precision": "32-true", "b": 2})
 
 
 def test_a_file_of_another_training_replaces_the_lineage_before_it_as_in_the_query(
