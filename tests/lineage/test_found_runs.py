@@ -282,6 +282,18 @@ def test_the_cells_of_scalars_have_no_value_where_no_value_is_finite() -> None:
     }
 
 
+def test_the_end_of_a_tag_means_the_last_value_of_the_scalar(tmp_path: Path) -> None:
+    for name, values in (("a", (0.25, 0.75)), ("b", (0.875, 0.5))):
+        write_summary(
+            tmp_path / name, [values_at(step, {"val/acc": acc}) for step, acc in enumerate(values)]
+        )
+
+    for acc in ("acc", "val/acc", "last:val/acc"):
+        assert [run.run for run in find_runs(tmp_path, where=f"{acc}<0.75")] == ["b"]
+        assert [run.run for run in find_runs(tmp_path, sort=acc)] == ["b", "a"]
+    assert [run.run for run in find_runs(tmp_path, sort="max:val/acc")] == ["a", "b"]
+
+
 def test_a_run_that_records_no_end_has_no_status(tmp_path: Path) -> None:
     write_summary(tmp_path / "by_hand", [values_at(1, {"loss": 1.0})])
     write_lineage(tmp_path / "by_hand", [TrainInfo(network="Net"), RunInfo({"note": "x"})])

@@ -307,6 +307,26 @@ def test_queries_are_joined_in_their_order_and_scalars_are_compared_last() -> No
     assert found.fields == ("lr", "z", "last:loss", "seed")
 
 
+def test_what_a_run_recorded_comes_before_a_scalar_of_the_same_end() -> None:
+    known = ["last:val/loss", "min:val/loss", "best_step:val/loss", "user_defined/x/loss", "lr"]
+
+    for query, field in (
+        ("loss<1", "user_defined/x/loss"),
+        ("LOSS<1", "user_defined/x/loss"),
+        ("val/loss<1", "last:val/loss"),
+        ("Val/Loss<1", "last:val/loss"),
+        ("MIN:val/loss<1", "min:val/loss"),
+        ("best_step:val/loss<1", "best_step:val/loss"),
+    ):
+        assert parse_conditions(query, known).fields == (field,)
+    assert parse_conditions("loss<1", known[:3]).fields == ("last:val/loss",)
+
+
+def test_a_value_in_quotes_is_of_no_other_language() -> None:
+    assert is_found("status=写入中", aliases={"写入中": "growing"})
+    assert not is_found('status="写入中"', aliases={"写入中": "growing"})
+
+
 def test_a_setting_of_a_user_comes_before_that_of_a_parameter_group() -> None:
     known = ["user_defined/optim/lr", "user_defined/optimizer_groups/0/lr"]
 
