@@ -19,7 +19,8 @@ from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.fileformat.framing import frame
 from mindsummary_lightning.fileio.scan import RecordScanner
 from mindsummary_lightning.reading import followed_file
-from mindsummary_lightning.reading.decode import read_value
+from mindsummary_lightning.reading.decode import OpenFiles, read_graph, read_value
+from mindsummary_lightning.reading.followed_file import SAMPLE, Location
 from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.values import Graph, GraphNode, Image, Tensor
 from mindsummary_lightning.values.events import Event
@@ -272,6 +273,8 @@ def test_the_newest_graph_of_the_events_and_every_saved_graph_are_found(tmp_path
         )
     (tmp_path / "empty.pb").touch()
     found = followed(tmp_path)
+    (newest,) = found.graphs()
+    assert read_graph(newest)[0].nodes == (GraphNode("1", "ReLU"),)
     for name in ("b.pb", "a.pb"):
         (tmp_path / name).write_bytes(b"model")
         os.utime(tmp_path / name, (1, 1))
@@ -302,6 +305,9 @@ def test_a_file_rewritten_in_place_at_the_same_size_shows_its_new_values(tmp_pat
     assert reader.scalars("x").values.tolist() == watched.scalars("x").values.tolist() == [2.0]
     assert watched.cached(location, lambda: read_value(location)).counts.tolist() == [3, 4]  # type: ignore[union-attr]
     assert [value.counts.tolist() for _, _, value in reader.histograms("h")] == [[3, 4]]
+    for key in range(4):
+        watched.cached(key, lambda: np.zeros(1 << 12))
+    assert watched.cached(0, lambda: None) is not None
 
     os.truncate(path, 0)  # and a shorter one by a clock that has not gone on
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns + 1))
@@ -386,21 +392,60 @@ def test_bytes_that_arrive_late_are_no_damage(tmp_path: Path) -> None:
     assert (found.scalars("x").steps.tolist(), found.is_complete) == ([1, 2, 3], True)
 
 
-def test_links_are_not_followed(tmp_path: Path) -> None:
+def test_links_are_not_followed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     outside = write_summary(tmp_path / "outside", [values_at(1, {"x": 1.0})])
     run = tmp_path / "run"
     write_summary(run, [], 100)
     (run / "events.summary.200.h_MS").symlink_to(outside)
     (run / "linked.pb").symlink_to(outside)
+    (run / "last.ckpt").symlink_to(outside)  # which is none of the run's files
 
     found = followed(run)
 
     assert (found.tags()["scalar"], found.graphs()) == ([], [])
+    assert {one.getMessage().partition(" is a symbolic link")[0] for one in caplog.records} == {
+        str(run / "events.summary.200.h_MS"),
+        str(run / "linked.pb"),
+    }
 
 
 def test_a_run_that_vanished_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         FollowedRun(str(tmp_path / "nothing")).refresh()
+
+
+def test_what_a_run_takes_grows_with_its_samples_of_every_kind(tmp_path: Path) -> None:
+    values = {"i": Image(3, 7, b"png"), "t": Tensor(np.arange(3)), "h": histogram(1), "x": 1.0}
+    path = write_summary(tmp_path, [values_at(0, values)])
+    found = followed(tmp_path)
+    before = found.nbytes
+
+    with open(path, "ab") as file:
+        file.writelines(values_at(step, values) for step in range(1, 101))
+    found.refresh()
+
+    # three rows of 92 bytes, and a scalar of 28
+    assert found.nbytes - before == 100 * (3 * SAMPLE.itemsize + 28)
+
+
+def test_no_more_files_are_open_at_a_time_than_allowed(tmp_path: Path) -> None:
+    paths = [tmp_path / str(number) for number in range(70)]
+    for number, path in enumerate(paths):
+        path.write_bytes(b"head" + str(number).encode())
+    descriptors = Path("/proc/self/fd")
+    is_counted = descriptors.is_dir()
+    before = len(os.listdir(descriptors)) if is_counted else 0
+
+    with OpenFiles() as files:
+        for path in [*paths, *paths[:3], paths[69]]:
+            location = Location(str(path), 4, path.stat().st_size, 0)
+            assert files.decoded(location, bytes) == path.name.encode()
+        is_open = len(os.listdir(descriptors)) - before if is_counted else 64
+        paths[69].unlink()  # an open file is not opened again
+        assert files.decoded(Location(str(paths[69]), 0, 4, 0), bytes) == b"head"
+
+    assert is_open == 64
+    assert not is_counted or len(os.listdir(descriptors)) == before
 
 
 def test_a_million_scalars_take_twenty_megabytes_at_most(tmp_path: Path) -> None:

@@ -102,6 +102,40 @@ def test_a_damaged_run_is_told_and_costs_no_other_one(tmp_path: Path) -> None:
     assert [found[str(tmp_path / name)].last_step for name in "ac"] == [3, 2]  # type: ignore[union-attr]
 
 
+def test_runs_without_scalars_before_and_between_others_take_none_of_theirs(
+    tmp_path: Path,
+) -> None:
+    for number in range(5):
+        (tmp_path / str(number)).mkdir()
+    for name, steps in (("1", (2, 5)), ("3", (7, 8, 10))):
+        records = [values_at(step, {"acc": step / 4, "lr": 1 / step}) for step in steps]
+        write_summary(tmp_path / name, records)
+
+    found = dict(read_run_scalars([str(tmp_path / str(number)) for number in range(5)]))
+
+    none = RunScalars()
+    assert found == {
+        str(tmp_path / "0"): none,
+        str(tmp_path / "1"): RunScalars(
+            {"acc": TagSummary(1.25, 0.5, 1.25, 2, 5), "lr": TagSummary(0.2, 0.2, 0.5, 5, 2)},
+            5,
+            1700000002.0,
+            3.0,
+        ),
+        str(tmp_path / "2"): none,
+        str(tmp_path / "3"): RunScalars(
+            {
+                "acc": TagSummary(2.5, 1.75, 2.5, 7, 10),
+                "lr": TagSummary(0.1, 0.1, 0.14285715, 10, 7),
+            },
+            10,
+            1700000007.0,
+            3.0,
+        ),
+        str(tmp_path / "4"): none,
+    }
+
+
 def test_a_run_without_scalars_has_none(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     write_summary(tmp_path / "other", [values_at(1, {"h": histogram(1)})])

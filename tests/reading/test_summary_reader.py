@@ -24,8 +24,8 @@ from mindsummary_lightning.values import (
     LandscapeMetadata,
     LossLandscape,
     Points,
-    Tensor,
     RunInfo,
+    Tensor,
     TrainInfo,
     UserDefinedInfo,
 )
