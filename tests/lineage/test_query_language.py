@@ -180,6 +180,28 @@ def test_a_query_finds_what_cells_show(query: str, expected: bool) -> None:
     assert is_found(query) is expected
 
 
+@pytest.mark.parametrize(
+    ("pattern", "text", "expected"),
+    [
+        ("aa*aa", "aaa", False),
+        ("aa*aa", "aaaa", True),
+        ("*ab*ab*", "ab", False),
+        ("*ab*ab*", "xabyabz", True),
+        ("a*b*c", "acbc", True),
+        ("a*b*b", "ab", False),
+        ("a*bc*", "abcc", True),
+        ("a**b", "ab", True),
+        ("*", "", True),
+        ("a*", "ba", False),
+        ("*a", "ab", False),
+    ],
+)
+def test_parts_between_stars_follow_each_other_and_do_not_overlap(
+    pattern: str, text: str, expected: bool
+) -> None:
+    assert fits(pattern, text) is expected
+
+
 @pytest.mark.slow
 @given(
     st.text("ab*", min_size=1, max_size=6).filter(lambda text: "*" in text),

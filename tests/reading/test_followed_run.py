@@ -25,7 +25,7 @@ from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.values import Graph, GraphNode, Image, Tensor
 from mindsummary_lightning.values.events import Event
 from tests.reading.runs import histogram, record, values_at, write_mindspore_run, write_summary
-from tests.support import memory_below
+from tests.support import append_bytes, memory_below
 
 
 def followed(run: Path) -> FollowedRun:
@@ -103,6 +103,56 @@ def test_a_run_that_grows_byte_by_byte_over_files_is_always_the_run_that_is_ther
             if chance.random() < 0.3:
                 assert_same(found, tmp_path)
     assert_same(found, tmp_path)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_last_sample_of_each_step_counts_whatever_other_tags_its_record_has(
+    tmp_path: Path, seed: int
+) -> None:
+    chance = random.Random(seed)
+    shapes = ["a", "ab", "bc", "ah", "h", "abch"]
+    found = FollowedRun(str(tmp_path))
+    expected: dict[str, dict[int, tuple[float, object]]] = {tag: {} for tag in "abch"}
+    for second, least in ((100, 0), (900, 10)):
+        path = write_summary(tmp_path, [], second)
+        newer: dict[str, dict[int, tuple[float, object]]] = {tag: {} for tag in "abch"}
+        for number in range(60):
+            step, tags = chance.randrange(least, 30), chance.choice(shapes)
+            time_s = 10.0 * second + number
+            values = {tag: histogram(number, 1) if tag == "h" else 1.0 * number for tag in tags}
+            append_bytes(path, values_at(step, values, time_s))
+            for tag in tags:
+                newer[tag][step] = time_s, [number, 1] if tag == "h" else 1.0 * number
+            if chance.random() < 0.2:
+                found.refresh()
+        for tag, samples in newer.items():
+            # what the older file has from the first step of the later one on is dropped
+            kept = {step: old for step, old in expected[tag].items() if step < min(samples)}
+            expected[tag] = dict(sorted({**kept, **samples}.items()))
+    found.refresh()
+
+    for run in (found, followed(tmp_path)):
+        for tag in "abc":
+            series = run.scalars(tag)
+            columns = (column.tolist() for column in (series.wall_times, series.values))
+            read = zip(series.steps.tolist(), zip(*columns, strict=True), strict=True)
+            assert list(read) == list(expected[tag].items())
+            assert sum(map(len, run.scalar_parts(tag, size=7))) == len(series)
+        histograms = []
+        for one in run.samples("histogram", "h"):
+            counts = read_value(one.location).counts.tolist()  # type: ignore[union-attr]
+            histograms.append((one.step, (one.wall_time, counts)))
+        assert histograms == list(expected["h"].items())
+
+
+@pytest.mark.parametrize("extreme", [2**31 - 1, 2**31, -(2**31), -(2**31) - 1, 2**63 - 1, -(2**63)])
+def test_steps_at_the_limits_of_whole_numbers_are_kept(tmp_path: Path, extreme: int) -> None:
+    steps = sorted((0, 1, extreme))
+    write_summary(tmp_path, [values_at(step, {"x": 1.0, "h": histogram(1)}) for step in steps])
+    run = followed(tmp_path)
+
+    assert run.scalars("x").steps.tolist() == steps
+    assert [sample.step for sample in run.samples("histogram", "h")] == steps
 
 
 def test_nothing_is_read_twice(tmp_path: Path) -> None:
