@@ -103,6 +103,11 @@ def is_found(query: str | list[str], row: dict[str, Any] = ROW, **more: Any) -> 
         ("path=/data/train", True),
         ("optimizer>=adam", True),
         ("optimizer<Adam", False),
+        ("optimizer>='Adam'", True),
+        ("optimizer<'adam'", True),
+        ("optimizer>'B'", False),
+        ("optimizer<='B'", True),
+        ("tokens<'9'", False),
         # numbers
         ("epoch==3", True),
         ("epoch=3.0", True),

@@ -15,6 +15,7 @@ from mindsummary_lightning.lineage.ranking import (
     status_text,
 )
 from mindsummary_lightning.lineage.run_rows import RunRow, RunRows
+from mindsummary_lightning.reading.scalar_summaries import RunScalars, TagSummary
 from mindsummary_lightning.values import EvaluationInfo, RunInfo, TrainInfo, UserDefinedInfo
 from tests.reading.runs import values_at, write_lineage, write_summary
 
@@ -163,7 +164,33 @@ def test_metrics_that_older_versions_recorded_as_settings_are_one_column(tmp_pat
     assert cells["old"]["user_defined/loss"] == 3  # a count is no metric
 
 
-def test_runs_are_chosen_by_name_and_take_scalars_that_were_read(base: Path) -> None:
+def test_scalars_that_the_caller_has_read_are_not_read_again(base: Path) -> None:
+    table = RunRows(str(base), only=["a", "b"])
+    given = RunScalars({"given": TagSummary(5.0, 4.0, 6.0, 2, 3)}, 7, 100.0, 20.0)
+
+    table.take_scalars({"b": given, "c": given})
+
+    assert [row.run for row in table.found("last:given=5")] == ["b"]
+    assert table.found("last:val/loss>0") == []
+    assert [row.cells.get("steps") for row in table.rows] == [None, 7]
+    assert "last:given" in table.columns()
+
+
+def test_a_run_that_cannot_be_read_is_a_problem_of_its_own(tmp_path: Path) -> None:
+    for name in ("bad", "good"):
+        path = write_summary(tmp_path / name, [values_at(1, {"loss": 1.0})])
+    damaged = tmp_path / "bad" / path.name
+    damaged.write_bytes(damaged.read_bytes()[:60] + b"x" + damaged.read_bytes()[61:])
+    table = RunRows(str(tmp_path))
+
+    ranking = rank(table, "loss")
+
+    assert [row.run for row in ranking.rows] == ["good", "bad"]
+    assert list(table.problems) == ["bad"]
+    assert str(damaged) in table.problems["bad"]
+
+
+def test_runs_are_chosen_by_name(base: Path) -> None:
     every = RunRows(str(base))
     every.read_scalars()
     some = RunRows(str(base), only={"a", "c", "nothing"})
@@ -182,3 +209,4 @@ def test_the_status_of_a_run_is_that_of_the_time_asked_for(tmp_path: Path) -> No
     for later_s, status in ((0.0, "running"), (3600.0, "killed")):
         (row,) = RunRows(str(tmp_path), now_s + later_s).rows
         assert row.cells["status"] == status
+        assert row.cells["written"] == pytest.approx(now_s, abs=1.0)

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from mindsummary_lightning import StepRecorder, SummaryReader
 from mindsummary_lightning.cli import main
+from mindsummary_lightning.reading.output_statistics import origin_text, row_name
 from mindsummary_lightning.types import OutputStatistics
 from mindsummary_lightning.values.step_chain import OutputRow
 
@@ -158,6 +159,36 @@ def test_the_rows_of_a_step_come_in_their_order_without_those_that_did_not_occur
         ValueError, match=r"\(steps, rows, columns\) = \(1, 6, 2\), got \(2, 6, 2\)"
     ):
         OutputStatistics(np.array([3]), _ROWS, table.columns, table.values)
+
+
+@pytest.mark.parametrize(
+    ("row", "name", "origin"),
+    [
+        (
+            OutputRow("forward", "net.fc", "Linear", 1, "output", "0.x", line="n.py:12"),
+            "net.fc (call 2) output 0.x",
+            "Linear net.fc (call 2) output 0.x at step 7, called at n.py:12, whose inputs are finite",
+        ),
+        (
+            OutputRow("forward", "", "Net", port="input", path="mask"),
+            "input mask",
+            "Net input mask at step 7",
+        ),
+        (OutputRow("data", "x", port="port"), "x", "the batch x at step 7"),
+        (
+            OutputRow("settings", "group 0", port="lr"),
+            "group 0 lr",
+            "the settings group 0 lr at step 7",
+        ),
+        (OutputRow("gradients", "fc.bias"), "fc.bias", "the gradient of fc.bias at step 7"),
+        (OutputRow("clipped", "fc.bias"), "fc.bias", "the clipped gradient of fc.bias at step 7"),
+        (OutputRow("update", "fc.bias"), "fc.bias", "the weight after fc.bias at step 7"),
+        (OutputRow("weights", "fc.bias"), "fc.bias", "the weight fc.bias at step 7"),
+        (OutputRow("loss", ""), "", "the loss at step 7"),
+    ],
+)
+def test_a_tensor_of_a_step_is_named_in_words(row: OutputRow, name: str, origin: str) -> None:
+    assert (str(row_name(row)), str(origin_text(7, row))) == (name, origin)
 
 
 @pytest.mark.parametrize(

@@ -194,6 +194,37 @@ def test_a_run_of_this_or_another_machine_is_seen_whatever_its_clock_says(
     assert train_ids(tree.scan()) == ["./a", "./b"]
 
 
+def test_a_directory_that_changed_long_after_it_was_first_seen_may_change_again_at_once(
+    tmp_path: Path,
+) -> None:
+    write_summary(tmp_path / "a", [])
+    age(tmp_path)
+    now_s = float(LONG_AGO)
+    tree = RunTree(str(tmp_path), wall_clock_ns=lambda: int(now_s * 1e9))
+    tree.scan()
+
+    for run, seconds, clock_s in (("b", LONG_AGO + 10, 10.0), ("c", LONG_AGO + 10, 10.5)):
+        now_s = LONG_AGO + clock_s
+        write_summary(tmp_path / run, [])
+        os.utime(tmp_path, (seconds, seconds))  # both within a tick of the file system's clock
+        assert f"./{run}" in train_ids(tree.scan())
+
+
+def test_a_run_whose_only_file_is_gone_is_not_listed_though_its_directory_looks_unchanged(
+    tmp_path: Path,
+) -> None:
+    path = write_summary(tmp_path / "a", [])
+    write_summary(tmp_path / "b", [])
+    age(tmp_path / "a", tmp_path)
+    tree = RunTree(str(tmp_path))
+    assert train_ids(tree.scan()) == ["./a", "./b"]
+
+    path.unlink()
+    age(tmp_path / "a")
+
+    assert train_ids(tree.scan()) == ["./b"]
+
+
 def test_a_tree_of_a_machine_whose_clock_is_ahead_is_not_listed_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -178,7 +178,7 @@ def test_a_large_file_and_one_of_several_are_read_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "tag", ["loss", "val/loss", "train_loss_epoch", "valLoss", "MSE", "val_mae"]
+    "tag", ["loss", "val/loss", "train_loss_epoch", "valLoss", "MSE", "val_mae", "bceloss"]
 )
 def test_a_loss_is_better_the_lower_it_is(tag: str) -> None:
     assert is_lower_better(tag)
