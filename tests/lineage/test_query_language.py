@@ -269,6 +269,9 @@ def test_of_several_queries_all_must_hold() -> None:
 def test_blanks_after_the_only_condition_may_belong_to_its_value() -> None:
     assert is_found("note=a long text, with 5 words", is_rest_value=True)
     assert not is_found("note=a long text, with 5 words")
+    assert is_found("note=A Long text, WITH* ", is_rest_value=True)
+    assert is_found("version_1 loss=0.25", is_rest_value=True)
+    assert is_found("loss=0.25 epoch=3 adam", is_rest_value=True)
     assert is_found("note=a* version_1 OR loss>9", is_rest_value=True)
 
 
@@ -278,8 +281,12 @@ def test_the_longest_known_name_may_hold_blanks() -> None:
 
 def test_the_older_spelling_of_a_metric_means_one_that_no_run_has_yet() -> None:
     assert parse_conditions("metric_speed>1", ROW).fields == ("metric/speed",)
-    with pytest.raises(QueryError, match="no field 'metric_'"):
-        parse_conditions("metric_>1", ROW)
+    assert parse_conditions("metric_x>1", ["metric/x", "user_defined/metric_x"]).fields == (
+        "metric/x",
+    )
+    for name in ("metric_", "metric/", "user_defined/", "last:"):
+        with pytest.raises(QueryError, match=f"no field '{name}'"):
+            parse_conditions(f"{name}>1", ROW)
 
 
 def test_names_are_taken_as_they_are_written_where_none_are_known() -> None:
@@ -358,6 +365,9 @@ def test_a_setting_of_a_user_comes_before_that_of_a_parameter_group() -> None:
     known = ["user_defined/optim/lr", "user_defined/optimizer_groups/0/lr"]
 
     assert parse_conditions("lr=0.1", known).fields == ("user_defined/optim/lr",)
+    assert parse_conditions("lr=0.1", known[1:]).fields == (known[1],)
+    with pytest.raises(QueryError, match="'lr' is ambiguous"):
+        parse_conditions("lr=0.1", [known[1], "user_defined/optimizer_groups/1/lr"])
 
 
 def test_names_and_texts_of_another_language_are_understood() -> None:

@@ -37,7 +37,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[RunDirectory]:
     graph = DatasetGraph({"op_type": "Batch", "batch_size": 8})
     nested = {"optim": {"lr": 0.1, "betas": {"first": 0.9}}, "a/b": 5, "exact": _EXACT}
     noted = RunInfo({"status": "success", "precision": "32-true", "seed": 3})
-    beyond = {"big": _EXACT + 1, "deep": {"low": -_EXACT - 1, "kept": -_EXACT}, "seed": 4}
+    beyond = {"deep": {"low": -_EXACT - 1, "kept": -_EXACT}, "seed": 4}
+    big = UserDefinedInfo({"big": _EXACT + 1})
     write_run(base / "a", TrainInfo(epoch=1), UserDefinedInfo(nested), noted, mtime=100.5)
     write_run(
         base / "b",
@@ -47,7 +48,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[RunDirectory]:
         graph,
         mtime=200,
     )
-    write_run(base / "c", TrainInfo(epoch=3), EvaluationInfo('{"acc": 1}'), graph, mtime=300)
+    write_run(base / "c", TrainInfo(epoch=3), EvaluationInfo('{"acc": 1}'), big, graph, mtime=300)
     write_summary(base / "b", [values_at(step, {"loss": 1 / step}) for step in (2, 4)], 1)
     return list_train_jobs(str(base))
 
@@ -73,6 +74,7 @@ def test_an_answer_has_every_part_of_each_run_and_what_users_added(
         _shown(
             *("./c", "2", {"epoch": 3}),
             metric={"acc": 1},
+            user_defined={"big": _EXACT + 1},
             dataset_graph=graph,
             added_info={"tag": 5},
         ),
@@ -88,11 +90,7 @@ def test_an_answer_has_every_part_of_each_run_and_what_users_added(
         _shown(
             *("./b", "2", {"epoch": 2, "network": "Net"}),
             metric={"acc": 0.5, "top": 1},
-            user_defined={
-                "big": _EXACT + 1,
-                "deep": {"low": -_EXACT - 1, "kept": -_EXACT},
-                "seed": 4,
-            },
+            user_defined={"deep": {"low": -_EXACT - 1, "kept": -_EXACT}, "seed": 4},
             dataset_graph=graph,
         ),
     ]
@@ -113,17 +111,17 @@ def test_an_answer_has_every_part_of_each_run_and_what_users_added(
 
 
 def test_a_browser_gets_ints_that_it_would_round_as_texts(runs: list[RunDirectory]) -> None:
-    condition = {"user_defined/big": {"eq": str(_EXACT + 1)}}
+    condition = parse_condition({"user_defined/big": {"eq": str(_EXACT + 1)}}, "/")
 
-    found = search_lineage(runs, parse_condition(condition, "/"), is_for_browser=True)
+    every = search_lineage(runs, parse_condition({}, "/"), is_for_browser=True)["object"]
 
-    (run,) = found["object"]
-    assert run["model_lineage"]["user_defined"] == {
-        "big": str(_EXACT + 1),
-        "deep": {"low": str(-_EXACT - 1), "kept": -_EXACT},
-        "seed": 4,
-    }
-    assert search_lineage(runs, parse_condition(condition, "/"))["count"] == 0
+    assert [run["model_lineage"]["user_defined"] for run in every] == [
+        {"big": str(_EXACT + 1)},
+        {"deep": {"low": str(-_EXACT - 1), "kept": -_EXACT}, "seed": 4},
+        {"optim": {"lr": 0.1, "betas": {"first": 0.9}}, "a/b": 5, "exact": _EXACT},
+    ]
+    assert search_lineage(runs, condition, is_for_browser=True)["count"] == 1
+    assert search_lineage(runs, condition)["count"] == 0
 
 
 @pytest.mark.parametrize(

@@ -165,9 +165,9 @@ def test_the_rows_of_a_step_come_in_their_order_without_those_that_did_not_occur
     ("row", "name", "origin"),
     [
         (
-            OutputRow("forward", "net.fc", "Linear", 1, "output", "0.x", line="n.py:12"),
+            OutputRow("forward", "net.fc", "Linear", 1, "output", "0.x", line="n:1"),
             "net.fc (call 2) output 0.x",
-            "Linear net.fc (call 2) output 0.x at step 7, called at n.py:12, whose inputs are finite",
+            "Linear net.fc (call 2) output 0.x at step 7, called at n:1, whose inputs are finite",
         ),
         (
             OutputRow("forward", "", "Net", port="input", path="mask"),

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from mindsummary_lightning.cli import runs
+from mindsummary_lightning.fileformat.file_names import MAX_TIMESTAMP
 from mindsummary_lightning.reading import run_tree
 from mindsummary_lightning.reading.run_tree import (
     ListedRun,
@@ -123,6 +124,7 @@ def test_runs_are_found_as_deep_as_asked_for_the_last_updated_first(
         os.utime(write_lineage(tmp_path / run, []), (LONG_AGO - age_s // 2,) * 2)
 
     assert train_ids(RunTree(str(tmp_path), depth).scan()) == runs
+    write_summary(tmp_path / "without lineage", [])
     assert [run.summary_dir for run in list_train_jobs(str(tmp_path), depth)] == [
         run for run in ("./", "./b", "./a", "./a/c/d", "./a/c") if run in runs
     ]
@@ -149,33 +151,36 @@ def test_the_files_of_a_listed_run_have_their_present_states(tmp_path: Path) -> 
 
 
 def test_a_name_whose_digits_are_not_a_time_hides_only_that_file(tmp_path: Path) -> None:
-    write_summary(tmp_path / "a", [], 10**17)
-    write_summary(tmp_path / "a", [], 1_700_000_000)
+    for second in (10**17, MAX_TIMESTAMP + 1, MAX_TIMESTAMP, 1_700_000_000):
+        write_summary(tmp_path / "a", [], second)
     write_summary(tmp_path / "b", [], 10**17)
     (tmp_path / "c").mkdir()
     (tmp_path / "c" / "events.summary.5.h_explain").touch()
 
     (run,) = RunTree(str(tmp_path)).scan()
 
-    assert (run.train_id, run.summary_files) == ("./a", 1)
+    assert (run.train_id, run.summary_files, run.create_time_s) == ("./a", 2, MAX_TIMESTAMP)
 
 
 def test_an_unchanged_tree_is_not_listed_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = write_summary(tmp_path / "a", [])
-    age(tmp_path / "a", tmp_path)
+    paths = {name: write_summary(tmp_path / name, []) for name in "abc"}
+    age(*paths.values(), *(tmp_path / name for name in "abc"), tmp_path)
     tree = RunTree(str(tmp_path))
-    (run,) = tree.scan()
+    assert [run.train_id for run in tree.scan()] == ["./a", "./b", "./c"]
 
     monkeypatch.setattr(run_tree.os, "scandir", None)
-    with open(path, "ab") as file:
-        file.write(b"more")
-    os.utime(path, (LONG_AGO + 7, LONG_AGO + 7))
+    for seconds, name in enumerate("bca", 7):
+        with open(paths[name], "ab") as file:
+            file.write(b"more")
+        os.utime(paths[name], (LONG_AGO + seconds, LONG_AGO + seconds))
+        grown, *_ = tree.scan()
+        assert (grown.train_id, grown.update_time_us) == (
+            *(f"./{name}", (LONG_AGO + seconds) * 10**6),
+        )
 
-    (grown,) = tree.scan()
-    assert (run.update_time_us, grown.update_time_us) != (LONG_AGO * 10**6, run.update_time_us)
-    assert grown.update_time_us == (LONG_AGO + 7) * 10**6
+    assert [run.train_id for run in tree.scan()] == ["./a", "./c", "./b"]
 
 
 @pytest.mark.parametrize("ahead_s", [-3600, 1, 3600])
