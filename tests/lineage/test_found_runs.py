@@ -4,6 +4,7 @@ hand.
 
 from __future__ import annotations
 
+import datetime
 import logging
 import math
 import os
@@ -14,7 +15,7 @@ import pandas
 import pytest
 
 from mindsummary_lightning import errors, find_runs, read_scalars, runs_to_pandas
-from mindsummary_lightning.lineage.run_rows import scalar_cells, time_of
+from mindsummary_lightning.lineage.run_rows import RunRow, ordered_columns, scalar_cells, time_of
 from mindsummary_lightning.reading.scalar_summaries import RunScalars, TagSummary
 from mindsummary_lightning.values import EvaluationInfo, RunInfo, TrainInfo, UserDefinedInfo
 from tests.lineage.sixty_runs import Run, by_best, by_last, write_sixty_runs
@@ -239,6 +240,10 @@ def test_columns_are_facts_then_metrics_then_settings_then_scalars(tmp_path: Pat
         train = [TrainInfo(network="Net", epoch=5 if lr == 0.1 else None)]
         write_lineage(tmp_path / name, [*train, settings, EvaluationInfo('{"acc": 0.5}')])
 
+    os.utime(tmp_path / "b" / "events.out.events.summary.1700000000.0.h_MS", (5_000, 5_000))
+    table = runs_to_pandas(tmp_path)
+    assert table["started"].tolist() == [pandas.Timestamp(1700000001, unit="s", tz="UTC")] * 2
+    assert table["written"]["b"] == pandas.Timestamp(5_000, unit="s", tz="UTC")
     facts = ["diverged", "started", "duration", "steps", "written", "metric/acc"]
     scalars = ["last:loss", "min:loss", "max:loss", "best_step:loss", "path"]
     assert list(runs_to_pandas(tmp_path)) == [
@@ -299,6 +304,23 @@ def test_a_run_that_records_no_end_has_no_status(tmp_path: Path) -> None:
     write_lineage(tmp_path / "by_hand", [TrainInfo(network="Net"), RunInfo({"note": "x"})])
 
     assert "status" not in runs_to_pandas(tmp_path)
+
+
+def test_a_time_is_one_in_utc() -> None:
+    assert time_of(0.5) == datetime.datetime(1970, 1, 1, 0, 0, 0, 500_000, datetime.timezone.utc)
+    assert (time_of(None), time_of("5")) == (None, None)
+
+
+def test_every_column_is_listed_once() -> None:
+    rows = [
+        RunRow("a", "runs/a", {"lr": 0.1, "status": "killed", "last:x": 1.0, "seed": 1, "n": None}),
+        RunRow("b", "runs/b", {"seed": 1, "metric/x": 5, "lr": 0.2, "extra": "only here"}),
+    ]
+
+    every = ["status", "metric/x", "lr", "extra", "seed", "last:x"]
+    assert ordered_columns(rows) == every
+    assert ordered_columns(rows, differing=True) == [name for name in every if name != "seed"]
+    assert ordered_columns(rows[1:], differing=True) == ["metric/x", "seed", "lr", "extra"]
 
 
 @pytest.mark.parametrize("seconds", [253_402_300_800.0, -1e300, math.inf, math.nan])

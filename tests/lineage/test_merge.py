@@ -180,8 +180,11 @@ def test_a_later_evaluation_without_a_metric_keeps_the_one_there_was(tmp_path: P
     assert lineage["test_dataset_count"] is None
 
 
-def test_an_empty_metric_of_a_later_file_empties_it(tmp_path: Path) -> None:
+def test_an_empty_metric_of_a_later_file_empties_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     write_run(tmp_path / "run", EVALUATION, seconds=1)
     write_run(tmp_path / "run", EvaluationInfo(""), seconds=2)
 
     assert model_lineage(tmp_path)["metric"] == {}
+    assert not caplog.records

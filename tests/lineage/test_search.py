@@ -173,6 +173,26 @@ def test_a_query_keeps_the_order_of_the_listing_and_shows_what_runs_note(
     assert answer["count"] == 2
 
 
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("net", ["./b"]),
+        ('"optim/betas/first=0.9"', ["./a"]),
+        ("kept", ["./b"]),
+        ("{", []),
+        ("none", []),
+        ("dataset_mark=2 -net", ["./c"]),
+        ('"precision=32"', ["./a"]),
+    ],
+)
+def test_words_are_looked_for_in_the_values_that_runs_recorded(
+    runs: list[RunDirectory], words: str, found: list[str]
+) -> None:
+    answer = query_lineage(runs, Query(parse_conditions(words)), ScalarStatistics(()))
+
+    assert [run["summary_dir"] for run in answer["object"]] == found
+
+
 def test_the_fields_that_runs_recorded_are_listed_with_their_paths(
     runs: list[RunDirectory],
 ) -> None:

@@ -155,6 +155,44 @@ def test_steps_at_the_limits_of_whole_numbers_are_kept(tmp_path: Path, extreme: 
     assert [sample.step for sample in run.samples("histogram", "h")] == steps
 
 
+@pytest.mark.parametrize(
+    ("steps_of_files", "kept"),
+    [
+        ([(1, 3, 2), (5, 6)], [1, 2, 3, 5, 6]),
+        ([(1, 2), (5, 7, 6)], [1, 2, 5, 6, 7]),
+        ([(1, 2), (5, 6), (3, 4)], [1, 2, 3, 4]),
+        ([(3, 4), (1, 2), (5, 6)], [1, 2, 5, 6]),
+        ([(1, 2), (2, 3)], [1, 2, 3]),
+        ([(1, 2), (3, 3)], [1, 2, 3]),
+    ],
+)
+def test_steps_ascend_in_whatever_order_files_hold_them(
+    tmp_path: Path, steps_of_files: list[tuple[int, ...]], kept: list[int]
+) -> None:
+    for second, steps in enumerate(steps_of_files, 100):
+        records = [values_at(step, {"x": step / 4, "h": histogram(step)}) for step in steps]
+        write_summary(tmp_path, records, second)
+    run = followed(tmp_path)
+
+    assert run.scalars("x").steps.tolist() == kept
+    assert run.scalars("x").values.tolist() == [step / 4 for step in kept]
+    assert [sample.step for sample in run.samples("histogram", "h")] == kept
+
+
+def test_a_run_without_files_has_no_news_until_it_has_one(tmp_path: Path) -> None:
+    run = FollowedRun(str(tmp_path))
+    assert not run.refresh()
+    assert (run.state, run.is_complete, run.graphs(), run.time_spans()) == (None, True, [], [])
+
+    write_summary(tmp_path, [values_at(1, {"x": 1.0}), values_at(4, {"x": 2.0})])
+    assert run.refresh()
+    state = run.state
+    assert state is not None
+    assert not run.refresh()
+    assert run.state is state
+    assert run.time_spans() == [(1700000001.0, 1700000004.0)]
+
+
 def test_nothing_is_read_twice(tmp_path: Path) -> None:
     path = write_summary(tmp_path, [values_at(1, {"x": 1.0})])
     found = followed(tmp_path)

@@ -112,6 +112,15 @@ def test_what_is_named_first(
     assert (first.step, first.parameter, first.kind) == (5, *named)
 
 
+def test_a_table_owns_its_arrays_whatever_kind_was_given() -> None:
+    steps, values = np.array([5], np.int32), np.ones((1, 1, len(COLUMNS)), np.float32)
+    table = ParameterTable(steps, ("a",), COLUMNS, values)
+    steps[0], values[:] = 7, 7
+
+    assert (table.steps.dtype, table.values.dtype) == (np.int64, np.float64)
+    assert (table.steps.tolist(), table.column("gradient_rms").tolist()) == ([5], [[1.0]])
+
+
 def test_values_of_another_shape_are_refused() -> None:
     with pytest.raises(ValueError, match=r"must have the shape \(steps, parameters, columns\) = "):
         ParameterTable(np.array([1]), ("a",), COLUMNS, np.zeros((1, 2, 3)))
