@@ -58,6 +58,18 @@ def test_equal_pipelines_have_one_mark_in_whatever_order_they_name_their_paramet
     ] == ["2", "2", "3"]
 
 
+def test_a_file_of_custom_data_alone_is_passed_over(tmp_path: Path) -> None:
+    write_run(tmp_path / "run", UserDefinedInfo({"alone": 1}), seconds=1)
+    write_run(tmp_path / "run", TRAIN, CUSTOM, seconds=2)
+    write_run(tmp_path / "run", UserDefinedInfo({"seed": 9}), seconds=3)
+    write_run(tmp_path / "run", EVALUATION, seconds=4)
+
+    lineage = model_lineage(tmp_path)
+
+    assert (lineage["network"], lineage["metric"]) == ("LeNet5", {"accuracy": 0.9})
+    assert lineage["user_defined"] == {"seed": 1}
+
+
 def test_an_evaluation_in_a_later_file_is_laid_over_the_training(tmp_path: Path) -> None:
     write_run(tmp_path / "run", TRAIN, CUSTOM, seconds=1)
     write_run(tmp_path / "run", EVALUATION, UserDefinedInfo({"note": "x"}), seconds=2)

@@ -277,6 +277,8 @@ def test_blanks_after_the_only_condition_may_belong_to_its_value() -> None:
 
 def test_the_longest_known_name_may_hold_blanks() -> None:
     assert parse_conditions("batch norm=1", ["batch norm"]).fields == ("batch norm",)
+    for name in ("c d", "a b/c d", "x/a b/c d"):
+        assert parse_conditions(f"{name}=1", ["metric/x/a b/c d"]).fields == ("metric/x/a b/c d",)
 
 
 def test_the_older_spelling_of_a_metric_means_one_that_no_run_has_yet() -> None:

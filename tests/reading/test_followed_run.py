@@ -148,10 +148,12 @@ def test_the_last_sample_of_each_step_counts_whatever_other_tags_its_record_has(
 @pytest.mark.parametrize("extreme", [2**31 - 1, 2**31, -(2**31), -(2**31) - 1, 2**63 - 1, -(2**63)])
 def test_steps_at_the_limits_of_whole_numbers_are_kept(tmp_path: Path, extreme: int) -> None:
     steps = sorted((0, 1, extreme))
-    write_summary(tmp_path, [values_at(step, {"x": 1.0, "h": histogram(1)}) for step in steps])
+    alone = [values_at(step, {"x": 1.0}) for step in steps]
+    beside = [values_at(step, {"y": 1.0, "h": histogram(1)}) for step in steps]
+    write_summary(tmp_path, [*alone, *beside])
     run = followed(tmp_path)
 
-    assert run.scalars("x").steps.tolist() == steps
+    assert run.scalars("x").steps.tolist() == run.scalars("y").steps.tolist() == steps
     assert [sample.step for sample in run.samples("histogram", "h")] == steps
 
 

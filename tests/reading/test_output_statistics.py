@@ -161,6 +161,16 @@ def test_the_rows_of_a_step_come_in_their_order_without_those_that_did_not_occur
         OutputStatistics(np.array([3]), _ROWS, table.columns, table.values)
 
 
+def test_a_table_owns_its_arrays_and_a_run_without_tables_has_none(tmp_path: Path) -> None:
+    steps, values = np.array([5], np.int32), np.ones((1, 1, 2), np.float32)
+    table = OutputStatistics(steps, _ROWS[:1], ("order", "non_finite"), values)
+    steps[0], values[:] = 7, 7
+
+    assert (table.steps.dtype, table.values.dtype) == (np.int64, np.float64)
+    assert (table.steps.tolist(), table.values.tolist()) == ([5], [[[1.0, 1.0]]])
+    assert SummaryReader(tmp_path).output_statistics() is None
+
+
 @pytest.mark.parametrize(
     ("row", "name", "origin"),
     [

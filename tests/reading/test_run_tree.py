@@ -70,14 +70,14 @@ def test_a_saved_graph_alone_is_a_run_only_where_mindinsight_looks(tmp_path: Pat
 
 
 def test_the_newest_time_in_a_name_decides_which_file_dates_the_run(tmp_path: Path) -> None:
-    for second, mtime in ((100, 9_000), (300, 5_000), (200, 7_000)):
+    for second, mtime in ((1000, 9_000), (5000, 5_000), (200, 7_000), (900, 1_000)):
         path = write_summary(tmp_path / "a", [], second)
         os.utime(path, (mtime, mtime))
     tree = RunTree(str(tmp_path))
     (run,) = tree.scan()
-    assert (run.create_time_s, run.update_time_us, run.summary_files) == (300.0, 5_000_000_000, 3)
+    assert (run.create_time_s, run.update_time_us, run.summary_files) == (5000.0, 5_000_000_000, 4)
 
-    os.utime(tmp_path / "a" / "events.out.events.summary.300.0.h_MS", (6_000, 6_000))
+    os.utime(tmp_path / "a" / "events.out.events.summary.5000.0.h_MS", (6_000, 6_000))
 
     assert tree.scan()[0].update_time_us == 6_000_000_000
 
@@ -132,12 +132,16 @@ def test_runs_are_found_as_deep_as_asked_for_the_last_updated_first(
 
 
 def test_the_files_of_a_listed_run_have_their_present_states(tmp_path: Path) -> None:
-    first, gone, last = (write_lineage(tmp_path, [], second) for second in (99, 300, 1000))
+    first, gone, linked, last = (
+        write_lineage(tmp_path, [], second) for second in (99, 300, 400, 1000)
+    )
     tree = RunTree(str(tmp_path))
     (run,) = tree.scan()
     first.write_bytes(b"12345")
     os.utime(first, ns=(7, 7))
     gone.unlink()
+    linked.unlink()
+    linked.symlink_to(last)
 
     found = with_lineage_files(run)
 

@@ -6,6 +6,7 @@ import math
 import random
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from mindsummary_lightning.errors import DamagedFileError
@@ -13,9 +14,11 @@ from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.reading.scalar_summaries import (
     RunScalars,
     TagSummary,
+    duration_s,
     is_lower_better,
     read_run_scalars,
     run_scalars,
+    seconds_per_step,
 )
 from tests.reading.runs import histogram, values_at, write_summary
 
@@ -134,6 +137,23 @@ def test_runs_without_scalars_before_and_between_others_take_none_of_theirs(
         ),
         str(tmp_path / "4"): none,
     }
+
+
+def test_a_step_takes_the_median_of_the_times_between_samples_that_go_on() -> None:
+    steps = np.array([0, 2, 2, 6, 5, 7, 8, 10])
+    times_s = np.array([0.0, 4.0, 5.0, 17.0, 18.0, 18.0, 21.0, 20.0])
+
+    assert seconds_per_step(steps, times_s) == 3.0  # of 2, 3 and 3
+    assert seconds_per_step(steps[:2], times_s[:2]) == 2.0
+    assert seconds_per_step(steps[:2], times_s[:2] * 0) is None
+    assert seconds_per_step(steps[:2] * 0, times_s[:2]) is None
+    assert seconds_per_step(steps[:1], times_s[:1]) is None
+
+
+def test_a_duration_adds_up_the_files_and_no_clock_that_was_set_back() -> None:
+    assert duration_s([(100.0, 103.0), (500.0, 490.0), (600.0, 604.5)]) == 7.5
+    assert duration_s([(500.0, 490.0)]) == 0.0
+    assert duration_s([]) is None
 
 
 def test_a_run_without_scalars_has_none(tmp_path: Path) -> None:
