@@ -314,6 +314,28 @@ def test_what_was_read_before_a_disk_failed_is_listed(
     assert other.tags()["scalar"] == []
 
 
+def test_of_several_files_the_one_that_could_not_be_read_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = write_summary(tmp_path, [values_at(1, {"x": 1.0})], 100)
+    write_summary(tmp_path, [values_at(2, {"y": 2.0})], 200)
+    run = FollowedRun(str(tmp_path))
+
+    class Refusing(RecordScanner):
+        def batches(self) -> Iterator[list[bytes]]:
+            if self.path == str(refused):
+                raise OSError(errno.EACCES, os.strerror(errno.EACCES), self.path)
+            yield from super().batches()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(followed_file, "RecordScanner", Refusing)
+        assert run.refresh()
+        assert run.tags()["scalar"] == ["y"]
+
+    assert run.refresh()
+    assert run.tags()["scalar"] == ["x", "y"]
+
+
 def test_an_incomplete_last_record_is_read_once_it_is_complete(tmp_path: Path) -> None:
     last = values_at(2, {"x": 2.0})
     path = write_summary(tmp_path, [values_at(1, {"x": 1.0}), last[:-3]])
