@@ -147,7 +147,7 @@ def test_the_last_sample_of_each_step_counts_whatever_other_tags_its_record_has(
 
 @pytest.mark.parametrize("extreme", [2**31 - 1, 2**31, -(2**31), -(2**31) - 1, 2**63 - 1, -(2**63)])
 def test_steps_at_the_limits_of_whole_numbers_are_kept(tmp_path: Path, extreme: int) -> None:
-    steps = sorted((0, 1, extreme))
+    steps = sorted((0, extreme, extreme - 1 if extreme > 0 else extreme + 1))
     alone = [values_at(step, {"x": 1.0}) for step in steps]
     beside = [values_at(step, {"y": 1.0, "h": histogram(1)}) for step in steps]
     write_summary(tmp_path, [*alone, *beside])
@@ -183,6 +183,7 @@ def test_steps_ascend_in_whatever_order_files_hold_them(
 
 def test_a_run_without_files_has_no_news_until_it_has_one(tmp_path: Path) -> None:
     run = FollowedRun(str(tmp_path))
+    assert run.is_complete
     assert not run.refresh()
     assert (run.state, run.is_complete, run.graphs(), run.time_spans()) == (None, True, [], [])
 
