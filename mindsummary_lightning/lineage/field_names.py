@@ -82,12 +82,16 @@ def complete_name(name: str, known: Collection[str]) -> str | None:
 def _completed(name: str, fields: Mapping[str, str]) -> str | None:
     """Find the field that ends in a name; refuse a name that fits several fields.
 
-    ``fields`` holds the fields by their spellings.
+    ``fields`` holds the fields by their spellings. A part of a scalar's tag means its last value.
     """
-    recorded = {
-        spelling: field for spelling, field in fields.items() if not spelling.startswith(_LAST)
-    }
-    found = _fields_of(name, recorded, SECTIONS) or _fields_of(name, fields, (_LAST,))
+    recorded = {}
+    scalars = {}
+    for spelling, field in fields.items():
+        if SCALAR.fullmatch(spelling) is None:
+            recorded[spelling] = field
+        elif spelling.startswith(_LAST) or spelling == name:
+            scalars[spelling] = field
+    found = _fields_of(name, recorded, SECTIONS) or _fields_of(name, scalars, (_LAST,))
     if len(found) > 1:
         raise QueryError(
             "ambiguous",

@@ -10,7 +10,11 @@ from mindsummary_lightning.lineage.conditions import (
     NUMBER_FIELDS,
     TEXT_FIELDS,
     Ordering,
+    SearchCondition,
     parse_condition,
+)
+from mindsummary_lightning.lineage.conditions import (
+    Test as FieldTest,
 )
 from mindsummary_lightning.lineage.merge import FIELDS
 
@@ -94,6 +98,35 @@ def test_is_accepted(condition: Any) -> None:
 def test_is_refused(condition: Any) -> None:
     with pytest.raises(LineageSearchConditionParamError):
         parse_condition(condition, "/runs")
+
+
+def test_a_condition_is_tests_order_page_and_parts_wherever_each_stands() -> None:
+    condition = parse_condition(
+        {
+            "limit": 5,
+            "network": {"in": ["A", "B"]},
+            "sorted_type": "descending",
+            "sorted_name": "metric_loss",
+            "epoch": {"gt": 1, "le": 9},
+            "offset": 2,
+            "lineage_type": "dataset",
+        },
+        "/runs",
+    )
+
+    assert condition == SearchCondition(
+        (
+            FieldTest("network", "in", ["A", "B"]),
+            FieldTest("epoch", "gt", 1),
+            FieldTest("epoch", "le", 9),
+        ),
+        Ordering("metric/loss", True),
+        slice(10, 15),
+        ("dataset",),
+    )
+    assert condition.fields == ("network", "epoch", "epoch", "metric/loss")
+    assert condition.matches({"network": "B", "epoch": 2}.get)
+    assert not condition.matches({"network": "B", "epoch": 1}.get)
 
 
 def test_a_refusal_says_where_what_was_expected_and_what_was_found() -> None:

@@ -4,6 +4,7 @@ hand.
 
 from __future__ import annotations
 
+import datetime
 import logging
 import math
 import os
@@ -14,7 +15,8 @@ import pandas
 import pytest
 
 from mindsummary_lightning import errors, find_runs, read_scalars, runs_to_pandas
-from mindsummary_lightning.lineage.run_rows import time_of
+from mindsummary_lightning.lineage.run_rows import RunRow, ordered_columns, scalar_cells, time_of
+from mindsummary_lightning.reading.scalar_summaries import RunScalars, TagSummary
 from mindsummary_lightning.values import EvaluationInfo, RunInfo, TrainInfo, UserDefinedInfo
 from tests.lineage.sixty_runs import Run, by_best, by_last, write_sixty_runs
 from tests.reading.runs import values_at, write_lineage, write_summary
@@ -168,9 +170,10 @@ def test_a_damaged_run_keeps_its_settings_and_is_named(
     damaged.write_bytes(damaged.read_bytes()[:100] + b"x" + damaged.read_bytes()[101:])
 
     with caplog.at_level(logging.WARNING):
-        table = runs_to_pandas(tmp_path)
+        table = runs_to_pandas(tmp_path, sort="last:loss", descending=True)
 
-    assert list(table["last:loss"].isna()) == [True, False]
+    assert list(table.index) == ["good", "bad"]
+    assert list(table["last:loss"].isna()) == [False, True]
     assert list(table["lr"]) == [0.1, 0.1]
     assert [one.getMessage().split(":")[0] for one in caplog.records] == [
         "the scalars of bad are left out"
@@ -178,17 +181,122 @@ def test_a_damaged_run_keeps_its_settings_and_is_named(
 
 
 def test_a_setting_with_the_name_of_a_column_keeps_its_prefix(tmp_path: Path) -> None:
-    settings = UserDefinedInfo({"status": "mine", "loss": 3, "epoch": 5, "lr": 0.1})
+    settings = {"status": "mine", "loss": 3, "epoch": 5, "lr": 0.1, "last:loss": 7, "last:": 8}
     write_lineage(
-        tmp_path / "a", [TrainInfo(loss=0.5, epoch=5), EvaluationInfo('{"loss": 0.25}'), settings]
+        tmp_path / "a",
+        [
+            TrainInfo(loss=0.5, epoch=5),
+            EvaluationInfo('{"loss": 0.25}'),
+            UserDefinedInfo(settings),
+            RunInfo({"status": "success"}),
+        ],
     )
 
-    row = runs_to_pandas(tmp_path).loc["a"]
+    row = runs_to_pandas(tmp_path).loc["a"].drop(["written", "path"])
 
-    assert (row["loss"], row["user_defined/loss"], row["metric/loss"]) == (0.5, 3, 0.25)
-    assert row["user_defined/status"] == "mine"
-    assert "user_defined/epoch" not in row  # it says the same as the column
-    assert row["lr"] == 0.1
+    assert row.to_dict() == {
+        "status": "finished",
+        "metric/loss": 0.25,
+        "loss": 0.5,
+        "epoch": 5,  # the setting says the same
+        "user_defined/status": "mine",
+        "user_defined/loss": 3,
+        "user_defined/last:loss": 7,
+        "last:": 8,
+        "lr": 0.1,
+    }
+    for where, number in (
+        ("user_defined/status=mine", 1),
+        ("user_defined/status=finished", 0),
+        ("user_defined/loss=3 loss=0.5 user_defined/lr=0.1", 1),
+    ):
+        assert len(find_runs(tmp_path, where=where)) == number
+
+
+def test_whole_numbers_stay_exact_where_a_run_has_none(tmp_path: Path) -> None:
+    exact, limit = 2**53 + 1, 2**53
+    settings = {"gap": exact, "low": -exact, "limit": limit, "mixed": exact, "huge": 2**63}
+    write_lineage(tmp_path / "a", [TrainInfo(epoch=1), UserDefinedInfo({**settings, "all": exact})])
+    write_lineage(tmp_path / "b", [TrainInfo(epoch=2), UserDefinedInfo({"mixed": 0.5, "all": 1})])
+    write_lineage(tmp_path / "c", [TrainInfo(epoch=3), UserDefinedInfo({"gap": 7, "all": 2})])
+
+    table = runs_to_pandas(tmp_path)
+
+    assert {name: str(table[name].dtype) for name in ("gap", "low", "limit", "mixed", "all")} == {
+        "gap": "Int64",
+        "low": "Int64",
+        "limit": "float64",
+        "mixed": "float64",
+        "all": "int64",
+    }
+    assert (table["gap"]["a"], table["low"]["a"], table["all"]["a"]) == (exact, -exact, exact)
+    assert table["huge"]["a"] == 2**63
+
+
+def test_columns_are_facts_then_metrics_then_settings_then_scalars(tmp_path: Path) -> None:
+    for name, lr in (("a", 0.1), ("b", 0.2)):
+        write_summary(tmp_path / name, [values_at(step, {"loss": lr / step}) for step in (1, 2)])
+        settings = UserDefinedInfo({"seed": 1, "lr": lr, "steps/metric/": 3})
+        train = [TrainInfo(network="Net", epoch=5 if lr == 0.1 else None)]
+        write_lineage(tmp_path / name, [*train, settings, EvaluationInfo('{"acc": 0.5}')])
+
+    os.utime(tmp_path / "b" / "events.out.events.summary.1700000000.0.h_MS", (5_000, 5_000))
+    table = runs_to_pandas(tmp_path)
+    assert table["started"].tolist() == [pandas.Timestamp(1700000001, unit="s", tz="UTC")] * 2
+    assert table["written"]["b"] == pandas.Timestamp(5_000, unit="s", tz="UTC")
+    facts = ["diverged", "started", "duration", "steps", "written", "metric/acc"]
+    scalars = ["last:loss", "min:loss", "max:loss", "best_step:loss", "path"]
+    assert list(runs_to_pandas(tmp_path)) == [
+        *facts,
+        *("epoch", "lr", "network", "seed", "steps/metric/"),
+        *scalars,
+    ]
+    assert list(runs_to_pandas(tmp_path, differing=True)) == [*facts, "epoch", "lr", *scalars]
+    # of a single run every setting is shown
+    assert list(runs_to_pandas(tmp_path / "a", differing=True)) == [
+        *facts,
+        *("network", "epoch", "seed", "lr", "steps/metric/"),
+        *scalars,
+    ]
+
+
+def test_the_cells_of_scalars_have_no_value_where_no_value_is_finite() -> None:
+    tags = {
+        "loss": TagSummary(math.inf, 0.25, 3.0, 4, 1),
+        "acc": TagSummary(0.5, 0.125, 0.75, 1, 3),
+        "nan/loss": TagSummary(math.inf, math.nan, math.nan, None, None),
+    }
+
+    assert scalar_cells(RunScalars(tags, 5, 100.0, 20.0)) == {
+        "diverged": True,
+        "started": 100.0,
+        "duration": 20.0,
+        "steps": 5,
+        "last:loss": math.inf,
+        "min:loss": 0.25,
+        "max:loss": 3.0,
+        "best_step:loss": 4,
+        "last:acc": 0.5,
+        "min:acc": 0.125,
+        "max:acc": 0.75,
+        "best_step:acc": 3,
+        "last:nan/loss": math.inf,
+        "min:nan/loss": None,
+        "max:nan/loss": None,
+        "best_step:nan/loss": None,
+    }
+
+
+def test_the_end_of_a_tag_means_the_last_value_of_the_scalar(tmp_path: Path) -> None:
+    for name, values in (("a", (0.25, 0.75)), ("b", (0.875, 0.5))):
+        write_summary(
+            tmp_path / name, [values_at(step, {"val/acc": acc}) for step, acc in enumerate(values)]
+        )
+
+    for acc in ("acc", "val/acc", "last:val/acc"):
+        assert [run.run for run in find_runs(tmp_path, where=f"{acc}<0.75")] == ["b"]
+        assert [run.run for run in find_runs(tmp_path, sort=acc)] == ["b", "a"]
+    assert [run.run for run in find_runs(tmp_path, sort="max:val/acc")] == ["a", "b"]
 
 
 def test_a_run_that_records_no_end_has_no_status(tmp_path: Path) -> None:
@@ -196,6 +304,23 @@ def test_a_run_that_records_no_end_has_no_status(tmp_path: Path) -> None:
     write_lineage(tmp_path / "by_hand", [TrainInfo(network="Net"), RunInfo({"note": "x"})])
 
     assert "status" not in runs_to_pandas(tmp_path)
+
+
+def test_a_time_is_one_in_utc() -> None:
+    assert time_of(0.5) == datetime.datetime(1970, 1, 1, 0, 0, 0, 500_000, datetime.timezone.utc)
+    assert (time_of(None), time_of("5")) == (None, None)
+
+
+def test_every_column_is_listed_once() -> None:
+    rows = [
+        RunRow("a", "runs/a", {"lr": 0.1, "status": "killed", "last:x": 1.0, "seed": 1, "n": None}),
+        RunRow("b", "runs/b", {"seed": 1, "metric/x": 5, "lr": 0.2, "extra": "only here"}),
+    ]
+
+    every = ["status", "metric/x", "lr", "extra", "seed", "last:x"]
+    assert ordered_columns(rows) == every
+    assert ordered_columns(rows, differing=True) == [name for name in every if name != "seed"]
+    assert ordered_columns(rows[1:], differing=True) == ["metric/x", "seed", "lr", "extra"]
 
 
 @pytest.mark.parametrize("seconds", [253_402_300_800.0, -1e300, math.inf, math.nan])

@@ -119,8 +119,11 @@ def test_an_unknown_key_is_refused(tmp_path: Path, key: str) -> None:
     "path", ["", "runs/run1", "/no such directory", "a\0b", ["/tmp"], 5], ids=repr
 )
 def test_a_directory_that_is_none_is_refused(path: Any) -> None:
-    with pytest.raises(LineageParamSummaryPathError, match="summary_dir"):
+    with pytest.raises(LineageParamSummaryPathError, match="summary_dir") as refused:
         get_summary_lineage(path)
+
+    is_relative = path == "runs/run1"
+    assert (f"(the working directory is {os.getcwd()})" in str(refused.value)) == is_relative
 
 
 def test_a_file_is_no_directory(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from mindsummary_lightning.fileio.scan import RecordScanner
 from mindsummary_lightning.lineage import search
 from mindsummary_lightning.lineage.merge import MergedLineage
 from mindsummary_lightning.lineage.query import filter_summary_lineage
-from mindsummary_lightning.lineage.search import READING, LineageCache, reading
+from mindsummary_lightning.lineage.search import READING, TOGETHER, LineageCache, reading
 from mindsummary_lightning.reading.run_tree import list_train_jobs
 from mindsummary_lightning.values import EvaluationInfo, TrainInfo
 from tests.lineage.lineage_tree import record, write_run
@@ -137,6 +137,40 @@ def test_a_damaged_file_leaves_the_other_files_of_its_run(tmp_path: Path) -> Non
     (run,) = filter_summary_lineage(tmp_path)["object"]
 
     assert (run["model_lineage"]["network"], run["model_lineage"]["metric"]) == ("LeNet5", {})
+
+
+def test_damage_is_told_of_the_run_that_has_it_until_its_file_is_whole(tmp_path: Path) -> None:
+    cache = LineageCache()
+    path = write_run(tmp_path / "damaged", TRAIN, seconds=2)
+    write_run(tmp_path / "damaged", TRAIN, seconds=1)
+    write_run(tmp_path / "whole", TRAIN)
+    content = path.read_bytes()
+    path.write_bytes(content[:-1])
+    runs = [str(tmp_path / name) for name in ("damaged", "whole")]
+    assert not any(map(cache.has_damage, runs))  # not read yet
+
+    assert [network(cache, Path(run)) for run in runs] == ["LeNet5", "LeNet5"]
+    assert list(map(cache.has_damage, runs)) == [True, False]
+
+    path.write_bytes(content)
+    network(cache, tmp_path / "damaged")
+    assert not any(map(cache.has_damage, runs))
+
+
+def test_more_runs_than_are_read_side_by_side_come_in_their_order(tmp_path: Path) -> None:
+    for number in range(TOGETHER + 3):
+        write_run(tmp_path / f"{number:02d}", TrainInfo(epoch=number))
+    write_run(tmp_path / "01", TrainInfo(network="second file"), seconds=101)
+    (tmp_path / "02" / "events.summary.200.0.host_lineage").touch()
+    runs = sorted(list_train_jobs(str(tmp_path)), key=lambda run: run.path)
+    cache = LineageCache()
+
+    for _ in range(2):
+        lineages = cache.lineages([(run.path, run.files) for run in runs])
+        assert [lineage and lineage.fields["epoch"] for lineage in lineages] == [
+            *(0, None),
+            *range(2, TOGETHER + 3),
+        ]
 
 
 def test_a_file_that_is_whole_again_is_read_again(tmp_path: Path) -> None:

@@ -42,6 +42,34 @@ def test_the_newest_event_of_a_kind_counts_and_custom_data_adds_up(tmp_path: Pat
     assert lineage["user_defined"] == {"seed": 2, "kept": 5, "note": "x"}
 
 
+def test_equal_pipelines_have_one_mark_in_whatever_order_they_name_their_parameters(
+    tmp_path: Path,
+) -> None:
+    parameters = {"op_type": "Batch", "dataset_dir": "/data", "batch_size": 8, "num_samples": 2}
+    for name, pairs in (
+        ("a", [*parameters.items()]),
+        ("b", [*reversed(parameters.items())]),
+        ("c", [*parameters.items(), ("shuffle", True)]),
+    ):
+        write_run(tmp_path / name, DatasetGraph(dict(pairs)), mtime=100)
+
+    assert [
+        run["model_lineage"]["dataset_mark"] for run in filter_summary_lineage(tmp_path)["object"]
+    ] == ["2", "2", "3"]
+
+
+def test_a_file_of_custom_data_alone_is_passed_over(tmp_path: Path) -> None:
+    write_run(tmp_path / "run", UserDefinedInfo({"alone": 1}), seconds=1)
+    write_run(tmp_path / "run", TRAIN, CUSTOM, seconds=2)
+    write_run(tmp_path / "run", UserDefinedInfo({"seed": 9}), seconds=3)
+    write_run(tmp_path / "run", EVALUATION, seconds=4)
+
+    lineage = model_lineage(tmp_path)
+
+    assert (lineage["network"], lineage["metric"]) == ("LeNet5", {"accuracy": 0.9})
+    assert lineage["user_defined"] == {"seed": 1}
+
+
 def test_an_evaluation_in_a_later_file_is_laid_over_the_training(tmp_path: Path) -> None:
     write_run(tmp_path / "run", TRAIN, CUSTOM, seconds=1)
     write_run(tmp_path / "run", EVALUATION, UserDefinedInfo({"note": "x"}), seconds=2)
@@ -164,8 +192,11 @@ def test_a_later_evaluation_without_a_metric_keeps_the_one_there_was(tmp_path: P
     assert lineage["test_dataset_count"] is None
 
 
-def test_an_empty_metric_of_a_later_file_empties_it(tmp_path: Path) -> None:
+def test_an_empty_metric_of_a_later_file_empties_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     write_run(tmp_path / "run", EVALUATION, seconds=1)
     write_run(tmp_path / "run", EvaluationInfo(""), seconds=2)
 
     assert model_lineage(tmp_path)["metric"] == {}
+    assert not caplog.records

@@ -15,7 +15,13 @@ from hypothesis import strategies as st
 from mindsummary_lightning.errors import LineageSearchConditionParamError
 from mindsummary_lightning.lineage.cell_values import in_order, sort_key
 from mindsummary_lightning.lineage.field_names import QueryError
-from mindsummary_lightning.lineage.query_conditions import Condition, Conditions, fits
+from mindsummary_lightning.lineage.query_conditions import (
+    Alternative,
+    Condition,
+    Conditions,
+    Word,
+    fits,
+)
 from mindsummary_lightning.lineage.query_language import parse_conditions
 
 ROW: dict[str, Any] = {
@@ -43,6 +49,11 @@ ROW: dict[str, Any] = {
     "user_defined/case": 2,
     "user_defined/a=b": 5,
     "user_defined/名称": "训练",
+    "user_defined/layers": ["wide", "schmal ü"],
+    "user_defined/lowest": "-inf",
+    "user_defined/year": 2026,
+    "user_defined/nothing": None,
+    "user_defined/ends in a slash/": 1,
     "written": 1_769_860_800.0,  # 2026-01-31 12:00:00 UTC
 }
 
@@ -92,6 +103,11 @@ def is_found(query: str | list[str], row: dict[str, Any] = ROW, **more: Any) -> 
         ("path=/data/train", True),
         ("optimizer>=adam", True),
         ("optimizer<Adam", False),
+        ("optimizer>='Adam'", True),
+        ("optimizer<'adam'", True),
+        ("optimizer>'B'", False),
+        ("optimizer<='B'", True),
+        ("tokens<'9'", False),
         # numbers
         ("epoch==3", True),
         ("epoch=3.0", True),
@@ -125,9 +141,16 @@ def is_found(query: str | list[str], row: dict[str, Any] = ROW, **more: Any) -> 
         ("scale=inf", True),
         ("scale>1e300", True),
         ("scale=-inf", False),
+        ("scale>-inf", True),
+        ("lowest=-Infinity", True),
+        ("lowest<-1e308", True),
+        ("lowest>=0", False),
         # no value
         ("metric/missing>0", False),
         ("metric/missing!=0", True),
+        ("nothing!=0", True),
+        ("nothing=None", False),
+        ("none", False),
         # words
         ("adam", True),
         ("growing", True),
@@ -138,6 +161,10 @@ def is_found(query: str | list[str], row: dict[str, Any] = ROW, **more: Any) -> 
         ("v*n_1", True),
         ('"long text"', True),
         ('"l*g"', False),
+        ("-", True),
+        ("=0.25", True),
+        ('layers=["wide",*ü"]', True),
+        ('"[""wide"", ""schmal ü""]"', True),
         ("lstm OR adam", True),
         ("loss>1 OR epoch=3 OR lstm", True),
         ("loss>1 OR epoch=4", False),
@@ -150,10 +177,34 @@ def is_found(query: str | list[str], row: dict[str, Any] = ROW, **more: Any) -> 
         ("written<2026-01-31", False),
         ("written>2026-01-31T11:59", True),
         ("written!=2026-01-30", True),
+        ("year=2026", True),
+        ("year>2025 year<2027", True),
     ],
 )  # fmt: skip
 def test_a_query_finds_what_cells_show(query: str, expected: bool) -> None:
     assert is_found(query) is expected
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "expected"),
+    [
+        ("aa*aa", "aaa", False),
+        ("aa*aa", "aaaa", True),
+        ("*ab*ab*", "ab", False),
+        ("*ab*ab*", "xabyabz", True),
+        ("a*b*c", "acbc", True),
+        ("a*b*b", "ab", False),
+        ("a*bc*", "abcc", True),
+        ("a**b", "ab", True),
+        ("*", "", True),
+        ("a*", "ba", False),
+        ("*a", "ab", False),
+    ],
+)
+def test_parts_between_stars_follow_each_other_and_do_not_overlap(
+    pattern: str, text: str, expected: bool
+) -> None:
+    assert fits(pattern, text) is expected
 
 
 @pytest.mark.slow
@@ -218,7 +269,26 @@ def test_of_several_queries_all_must_hold() -> None:
 def test_blanks_after_the_only_condition_may_belong_to_its_value() -> None:
     assert is_found("note=a long text, with 5 words", is_rest_value=True)
     assert not is_found("note=a long text, with 5 words")
+    assert is_found("note=A Long text, WITH* ", is_rest_value=True)
+    assert is_found("version_1 loss=0.25", is_rest_value=True)
+    assert is_found("loss=0.25 epoch=3 adam", is_rest_value=True)
     assert is_found("note=a* version_1 OR loss>9", is_rest_value=True)
+
+
+def test_the_longest_known_name_may_hold_blanks() -> None:
+    assert parse_conditions("batch norm=1", ["batch norm"]).fields == ("batch norm",)
+    for name in ("c d", "a b/c d", "x/a b/c d"):
+        assert parse_conditions(f"{name}=1", ["metric/x/a b/c d"]).fields == ("metric/x/a b/c d",)
+
+
+def test_the_older_spelling_of_a_metric_means_one_that_no_run_has_yet() -> None:
+    assert parse_conditions("metric_speed>1", ROW).fields == ("metric/speed",)
+    assert parse_conditions("metric_x>1", ["metric/x", "user_defined/metric_x"]).fields == (
+        "metric/x",
+    )
+    for name in ("metric_", "metric/", "user_defined/", "last:"):
+        with pytest.raises(QueryError, match=f"no field '{name}'"):
+            parse_conditions(f"{name}>1", ROW)
 
 
 def test_names_are_taken_as_they_are_written_where_none_are_known() -> None:
@@ -240,7 +310,7 @@ def test_names_are_taken_as_they_are_written_where_none_are_known() -> None:
     ],
 )
 def test_a_query_that_cannot_be_answered_is_refused(query: str, problem: str, said: str) -> None:
-    known = [*ROW, "user_defined/a/lr", "user_defined/b/lr", "user_defined/optimizer_groups/0/lr"]
+    known = [*ROW, "user_defined/b/lr", "user_defined/a/lr", "user_defined/optimizer_groups/0/lr"]
 
     with pytest.raises(
         LineageSearchConditionParamError, match="^" + said.replace("?", r"\?")
@@ -249,12 +319,57 @@ def test_a_query_that_cannot_be_answered_is_refused(query: str, problem: str, sa
 
     assert isinstance(refused.value, QueryError)
     assert refused.value.problem == problem
+    is_ambiguous = problem == "ambiguous"
+    assert refused.value.names == (
+        ("user_defined/a/lr", "user_defined/b/lr") if is_ambiguous else ()
+    )
+    assert refused.value.field == re.split("[=>]", query)[0]
+
+
+def test_queries_are_joined_in_their_order_and_scalars_are_compared_last() -> None:
+    found = parse_conditions(["last:loss<1 lr=1 x OR seed=2", "y z='3' OR -'w'"])
+
+    scalar, lr = Condition("last:loss", "<", "1"), Condition("lr", "=", "1")
+    seed, z = Condition("seed", "=", "2"), Condition("z", "=", "3", is_quoted=True)
+    x, y, w = Word("x"), Word("y"), Word("'w'", is_excluded=True)
+    assert found == Conditions(
+        (
+            Alternative((lr, z, scalar), (x, y)),
+            Alternative((lr, scalar), (x, w)),
+            Alternative((seed, z), (y,)),
+            Alternative((seed,), (w,)),
+        )
+    )
+    assert found.fields == ("lr", "z", "last:loss", "seed")
+
+
+def test_what_a_run_recorded_comes_before_a_scalar_of_the_same_end() -> None:
+    known = ["last:val/loss", "min:val/loss", "best_step:val/loss", "user_defined/x/loss", "lr"]
+
+    for query, field in (
+        ("loss<1", "user_defined/x/loss"),
+        ("LOSS<1", "user_defined/x/loss"),
+        ("val/loss<1", "last:val/loss"),
+        ("Val/Loss<1", "last:val/loss"),
+        ("MIN:val/loss<1", "min:val/loss"),
+        ("best_step:val/loss<1", "best_step:val/loss"),
+    ):
+        assert parse_conditions(query, known).fields == (field,)
+    assert parse_conditions("loss<1", known[:3]).fields == ("last:val/loss",)
+
+
+def test_a_value_in_quotes_is_of_no_other_language() -> None:
+    assert is_found("status=写入中", aliases={"写入中": "growing"})
+    assert not is_found('status="写入中"', aliases={"写入中": "growing"})
 
 
 def test_a_setting_of_a_user_comes_before_that_of_a_parameter_group() -> None:
     known = ["user_defined/optim/lr", "user_defined/optimizer_groups/0/lr"]
 
     assert parse_conditions("lr=0.1", known).fields == ("user_defined/optim/lr",)
+    assert parse_conditions("lr=0.1", known[1:]).fields == (known[1],)
+    with pytest.raises(QueryError, match="'lr' is ambiguous"):
+        parse_conditions("lr=0.1", [known[1], "user_defined/optimizer_groups/1/lr"])
 
 
 def test_names_and_texts_of_another_language_are_understood() -> None:

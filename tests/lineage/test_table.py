@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from mindsummary_lightning.errors import LineageSearchConditionParamError
+from mindsummary_lightning.lineage.merge import FIELDS
 from mindsummary_lightning.lineage.table import lineage_records, lineage_to_pandas
 from mindsummary_lightning.values import EvaluationInfo, TrainInfo, UserDefinedInfo
 from tests.lineage.lineage_tree import write_run
@@ -29,12 +30,19 @@ def base(tmp_path: Path) -> Path:
 def test_every_row_has_every_column_results_and_custom_data_last(base: Path) -> None:
     first, second = lineage_records(base)
 
-    assert list(first) == list(second)
-    assert next(iter(first)) == "run"
-    assert list(first)[-4:] == ["metric/accuracy", "metric/per class", "metric/other", "optim/lr"]
-    assert (first["loss"], first["metric/accuracy"], first["optim/lr"]) == (0.5, 0.9, 0.1)
-    assert (second["loss"], second["metric/accuracy"], second["metric/other"]) == (None, None, 1)
-    assert first["metric/per class"] == '[1, "ä"]'
+    columns = ("metric/accuracy", "metric/per class", "metric/other", "optim/lr")
+    empty = dict.fromkeys(("run", *FIELDS, "dataset_mark", *columns))
+    assert list(first) == list(second) == list(empty)
+    assert first == {
+        **empty,
+        "run": "a",
+        "loss": 0.5,
+        "dataset_mark": "2",
+        "metric/accuracy": 0.9,
+        "metric/per class": '[1, "ä"]',
+        "optim/lr": 0.1,
+    }
+    assert second == {**empty, "run": "b", "dataset_mark": "2", "metric/other": 1}
 
 
 def test_rows_follow_the_condition(base: Path) -> None:

@@ -154,3 +154,13 @@ def test_it_gives_up_after_the_time_without_news(tmp_path: Path) -> None:
     list(SummaryReader(tmp_path).follow(poll_s=1.0, timeout_s=3.0, wait=turns))
 
     assert turns.waits == [1.0, 1.0, 1.0]
+
+
+def test_news_begin_the_time_without_news_again(tmp_path: Path) -> None:
+    path = write_summary(tmp_path, [])
+    news = (None, lambda: append_bytes(path, values_at(1, {"loss": 1.0})), None, None, None)
+    turns = SerializedCalls(*news)
+
+    events = list(SummaryReader(tmp_path).follow(poll_s=1.0, timeout_s=2.5, wait=turns))
+
+    assert (_steps(events), turns.waits) == ([1], [1.0] * 5)

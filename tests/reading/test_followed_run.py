@@ -19,12 +19,13 @@ from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.fileformat.framing import frame
 from mindsummary_lightning.fileio.scan import RecordScanner
 from mindsummary_lightning.reading import followed_file
-from mindsummary_lightning.reading.decode import read_value
+from mindsummary_lightning.reading.decode import OpenFiles, read_graph, read_value
+from mindsummary_lightning.reading.followed_file import SAMPLE, Location
 from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.values import Graph, GraphNode, Image, Tensor
 from mindsummary_lightning.values.events import Event
 from tests.reading.runs import histogram, record, values_at, write_mindspore_run, write_summary
-from tests.support import memory_below
+from tests.support import append_bytes, memory_below
 
 
 def followed(run: Path) -> FollowedRun:
@@ -102,6 +103,97 @@ def test_a_run_that_grows_byte_by_byte_over_files_is_always_the_run_that_is_ther
             if chance.random() < 0.3:
                 assert_same(found, tmp_path)
     assert_same(found, tmp_path)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_last_sample_of_each_step_counts_whatever_other_tags_its_record_has(
+    tmp_path: Path, seed: int
+) -> None:
+    chance = random.Random(seed)
+    shapes = ["a", "ab", "bc", "ah", "h", "abch"]
+    found = FollowedRun(str(tmp_path))
+    expected: dict[str, dict[int, tuple[float, object]]] = {tag: {} for tag in "abch"}
+    for second, least in ((100, 0), (900, 10)):
+        path = write_summary(tmp_path, [], second)
+        newer: dict[str, dict[int, tuple[float, object]]] = {tag: {} for tag in "abch"}
+        for number in range(60):
+            step, tags = chance.randrange(least, 30), chance.choice(shapes)
+            time_s = 10.0 * second + number
+            values = {tag: histogram(number, 1) if tag == "h" else 1.0 * number for tag in tags}
+            append_bytes(path, values_at(step, values, time_s))
+            for tag in tags:
+                newer[tag][step] = time_s, [number, 1] if tag == "h" else 1.0 * number
+            if chance.random() < 0.2:
+                found.refresh()
+        for tag, samples in newer.items():
+            # what the older file has from the first step of the later one on is dropped
+            kept = {step: old for step, old in expected[tag].items() if step < min(samples)}
+            expected[tag] = dict(sorted({**kept, **samples}.items()))
+    found.refresh()
+
+    for run in (found, followed(tmp_path)):
+        for tag in "abc":
+            series = run.scalars(tag)
+            columns = (column.tolist() for column in (series.wall_times, series.values))
+            read = zip(series.steps.tolist(), zip(*columns, strict=True), strict=True)
+            assert list(read) == list(expected[tag].items())
+            assert sum(map(len, run.scalar_parts(tag, size=7))) == len(series)
+        histograms = []
+        for one in run.samples("histogram", "h"):
+            counts = read_value(one.location).counts.tolist()  # type: ignore[union-attr]
+            histograms.append((one.step, (one.wall_time, counts)))
+        assert histograms == list(expected["h"].items())
+
+
+@pytest.mark.parametrize("extreme", [2**31 - 1, 2**31, -(2**31), -(2**31) - 1, 2**63 - 1, -(2**63)])
+def test_steps_at_the_limits_of_whole_numbers_are_kept(tmp_path: Path, extreme: int) -> None:
+    steps = sorted((0, extreme, extreme - 1 if extreme > 0 else extreme + 1))
+    alone = [values_at(step, {"x": 1.0}) for step in steps]
+    beside = [values_at(step, {"y": 1.0, "h": histogram(1)}) for step in steps]
+    write_summary(tmp_path, [*alone, *beside])
+    run = followed(tmp_path)
+
+    assert run.scalars("x").steps.tolist() == run.scalars("y").steps.tolist() == steps
+    assert [sample.step for sample in run.samples("histogram", "h")] == steps
+
+
+@pytest.mark.parametrize(
+    ("steps_of_files", "kept"),
+    [
+        ([(1, 3, 2), (5, 6)], [1, 2, 3, 5, 6]),
+        ([(1, 2), (5, 7, 6)], [1, 2, 5, 6, 7]),
+        ([(1, 2), (5, 6), (3, 4)], [1, 2, 3, 4]),
+        ([(3, 4), (1, 2), (5, 6)], [1, 2, 5, 6]),
+        ([(1, 2), (2, 3)], [1, 2, 3]),
+        ([(1, 2), (3, 3)], [1, 2, 3]),
+    ],
+)
+def test_steps_ascend_in_whatever_order_files_hold_them(
+    tmp_path: Path, steps_of_files: list[tuple[int, ...]], kept: list[int]
+) -> None:
+    for second, steps in enumerate(steps_of_files, 100):
+        records = [values_at(step, {"x": step / 4, "h": histogram(step)}) for step in steps]
+        write_summary(tmp_path, records, second)
+    run = followed(tmp_path)
+
+    assert run.scalars("x").steps.tolist() == kept
+    assert run.scalars("x").values.tolist() == [step / 4 for step in kept]
+    assert [sample.step for sample in run.samples("histogram", "h")] == kept
+
+
+def test_a_run_without_files_has_no_news_until_it_has_one(tmp_path: Path) -> None:
+    run = FollowedRun(str(tmp_path))
+    assert run.is_complete
+    assert not run.refresh()
+    assert (run.state, run.is_complete, run.graphs(), run.time_spans()) == (None, True, [], [])
+
+    write_summary(tmp_path, [values_at(1, {"x": 1.0}), values_at(4, {"x": 2.0})])
+    assert run.refresh()
+    state = run.state
+    assert state is not None
+    assert not run.refresh()
+    assert run.state is state
+    assert run.time_spans() == [(1700000001.0, 1700000004.0)]
 
 
 def test_nothing_is_read_twice(tmp_path: Path) -> None:
@@ -223,6 +315,28 @@ def test_what_was_read_before_a_disk_failed_is_listed(
     assert other.tags()["scalar"] == []
 
 
+def test_of_several_files_the_one_that_could_not_be_read_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = write_summary(tmp_path, [values_at(1, {"x": 1.0})], 100)
+    write_summary(tmp_path, [values_at(2, {"y": 2.0})], 200)
+    run = FollowedRun(str(tmp_path))
+
+    class Refusing(RecordScanner):
+        def batches(self) -> Iterator[list[bytes]]:
+            if self.path == str(refused):
+                raise OSError(errno.EACCES, os.strerror(errno.EACCES), self.path)
+            yield from super().batches()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(followed_file, "RecordScanner", Refusing)
+        assert run.refresh()
+        assert run.tags()["scalar"] == ["y"]
+
+    assert run.refresh()
+    assert run.tags()["scalar"] == ["x", "y"]
+
+
 def test_an_incomplete_last_record_is_read_once_it_is_complete(tmp_path: Path) -> None:
     last = values_at(2, {"x": 2.0})
     path = write_summary(tmp_path, [values_at(1, {"x": 1.0}), last[:-3]])
@@ -272,6 +386,8 @@ def test_the_newest_graph_of_the_events_and_every_saved_graph_are_found(tmp_path
         )
     (tmp_path / "empty.pb").touch()
     found = followed(tmp_path)
+    (newest,) = found.graphs()
+    assert read_graph(newest)[0].nodes == (GraphNode("1", "ReLU"),)
     for name in ("b.pb", "a.pb"):
         (tmp_path / name).write_bytes(b"model")
         os.utime(tmp_path / name, (1, 1))
@@ -302,6 +418,9 @@ def test_a_file_rewritten_in_place_at_the_same_size_shows_its_new_values(tmp_pat
     assert reader.scalars("x").values.tolist() == watched.scalars("x").values.tolist() == [2.0]
     assert watched.cached(location, lambda: read_value(location)).counts.tolist() == [3, 4]  # type: ignore[union-attr]
     assert [value.counts.tolist() for _, _, value in reader.histograms("h")] == [[3, 4]]
+    for key in range(4):
+        watched.cached(key, lambda: np.zeros(1 << 12))
+    assert watched.cached(0, lambda: None) is not None
 
     os.truncate(path, 0)  # and a shorter one by a clock that has not gone on
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns + 1))
@@ -386,21 +505,60 @@ def test_bytes_that_arrive_late_are_no_damage(tmp_path: Path) -> None:
     assert (found.scalars("x").steps.tolist(), found.is_complete) == ([1, 2, 3], True)
 
 
-def test_links_are_not_followed(tmp_path: Path) -> None:
+def test_links_are_not_followed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     outside = write_summary(tmp_path / "outside", [values_at(1, {"x": 1.0})])
     run = tmp_path / "run"
     write_summary(run, [], 100)
     (run / "events.summary.200.h_MS").symlink_to(outside)
     (run / "linked.pb").symlink_to(outside)
+    (run / "last.ckpt").symlink_to(outside)  # which is none of the run's files
 
     found = followed(run)
 
     assert (found.tags()["scalar"], found.graphs()) == ([], [])
+    assert {one.getMessage().partition(" is a symbolic link")[0] for one in caplog.records} == {
+        str(run / "events.summary.200.h_MS"),
+        str(run / "linked.pb"),
+    }
 
 
 def test_a_run_that_vanished_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         FollowedRun(str(tmp_path / "nothing")).refresh()
+
+
+def test_what_a_run_takes_grows_with_its_samples_of_every_kind(tmp_path: Path) -> None:
+    values = {"i": Image(3, 7, b"png"), "t": Tensor(np.arange(3)), "h": histogram(1), "x": 1.0}
+    path = write_summary(tmp_path, [values_at(0, values)])
+    found = followed(tmp_path)
+    before = found.nbytes
+
+    with open(path, "ab") as file:
+        file.writelines(values_at(step, values) for step in range(1, 101))
+    found.refresh()
+
+    # three rows of 92 bytes, and a scalar of 28
+    assert found.nbytes - before == 100 * (3 * SAMPLE.itemsize + 28)
+
+
+def test_no_more_files_are_open_at_a_time_than_allowed(tmp_path: Path) -> None:
+    paths = [tmp_path / str(number) for number in range(70)]
+    for number, path in enumerate(paths):
+        path.write_bytes(b"head" + str(number).encode())
+    descriptors = Path("/proc/self/fd")
+    is_counted = descriptors.is_dir()
+    before = len(os.listdir(descriptors)) if is_counted else 0
+
+    with OpenFiles() as files:
+        for path in [*paths, *paths[:3], paths[69]]:
+            location = Location(str(path), 4, path.stat().st_size, 0)
+            assert files.decoded(location, bytes) == path.name.encode()
+        is_open = len(os.listdir(descriptors)) - before if is_counted else 64
+        paths[69].unlink()  # an open file is not opened again
+        assert files.decoded(Location(str(paths[69]), 0, 4, 0), bytes) == b"head"
+
+    assert is_open == 64
+    assert not is_counted or len(os.listdir(descriptors)) == before
 
 
 def test_a_million_scalars_take_twenty_megabytes_at_most(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import struct
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -40,12 +41,6 @@ def test_a_figure_has_the_size_and_titles_asked_for_and_is_returned(tmp_path: Pa
     assert tuple(figure.get_size_inches()) == (4, 2)
     assert [axes.get_title() for axes in figure.axes if axes.get_title()] == ["first", "second"]
     assert figure._repr_png_()[:8] == b"\x89PNG\r\n\x1a\n"  # type: ignore[attr-defined]
-    with pytest.raises(
-        ValueError, match=r"2 landscapes need as many axes .*, got 2 axes and 1 titles"
-    ):
-        plot_landscapes({"flat": FLAT, "again": FLAT}, titles=["first"])
-    with pytest.raises(ValueError, match="must hold at least one landscape"):
-        plot_landscapes({})
 
 
 @pytest.mark.slow
@@ -65,7 +60,6 @@ def test_a_landscape_is_drawn_into_axes_that_are_given() -> None:
         pyplot.close(figure)
 
 
-@pytest.mark.slow
 def test_the_middle_of_an_even_grid_is_not_called_the_end_and_a_logarithm_has_round_ticks() -> None:
     bowl = (0.05 + AXIS[:, None] ** 2 + AXIS[None, :] ** 2).astype(np.float32)
     point = (float(AXIS[3]), float(AXIS[3]), 0.13)
@@ -79,10 +73,87 @@ def test_the_middle_of_an_even_grid_is_not_called_the_end_and_a_logarithm_has_ro
         "grid centre, loss 0.13",
         "end",
     ]
+    assert [(line.get_xydata().tolist(), line.get_marker()) for line in axes.get_lines()] == [
+        ([list(point[:2])], "*"),
+        ([[0.0, 0.0]], "+"),
+    ]
     assert {text.get_text() for text in colors.get_yticklabels()} >= {"0.2", "0.5", "1"}
 
 
 @pytest.mark.slow
 def test_landscapes_that_were_computed_draw_themselves_in_a_notebook() -> None:
     assert (Landscapes({"flat": FLAT})._repr_png_() or b"")[:4] == b"\x89PNG"
+
+
+def test_what_cannot_be_drawn_is_refused_and_no_landscapes_are_no_picture() -> None:
+    with pytest.raises(
+        ValueError, match=r"2 landscapes need as many axes .*, got 2 axes and 1 titles"
+    ):
+        plot_landscapes([FLAT, FLAT], ax=[object(), object()], titles=["first"])  # type: ignore[list-item]
+    with pytest.raises(ValueError, match="must hold at least one landscape"):
+        plot_landscapes({})
+    for wrong in (5, ["flat"], [FLAT, 5]):
+        with pytest.raises(TypeError, match="landscapes must be those of") as refused:
+            plot_landscapes(wrong)  # type: ignore[arg-type]
+        assert repr(wrong) in str(refused.value)
     assert Landscapes()._repr_png_() is None
+
+
+@pytest.fixture(scope="module")
+def figure() -> Any:
+    """A landscape wider than high, one with a loss of several decades, and a flat one."""
+    pytest.importorskip("matplotlib")
+    x, y = np.linspace(-2, 4, 5), np.linspace(-1, 1, 4)
+    surface = Points(x, y, 0.75 + x[None, :] ** 2 + y[:, None])
+    path = Points(np.array([0.5, 0.0, 3.0]), np.array([0.75, -0.5, 0.25]), np.array([4.0, 2, 1]))
+    metadata = LandscapeMetadata("PCA", "epoch", 3)
+    landscape = LossLandscape(surface, (2, 5, 9), path, (3.0, 0.25, 0.125), metadata)
+    steep = LossLandscape(Points(x, y, np.exp(x[None, :] + y[:, None])), metadata=FLAT.metadata)
+    return plot_landscapes([landscape, steep, FLAT])
+
+
+def test_the_path_of_training_is_drawn_over_the_surface_and_its_ends_are_named(
+    figure: Any,
+) -> None:
+    axes = figure.axes[0]
+    way, star = axes.get_lines()
+
+    assert way.get_xydata().tolist() == [[0.5, 0.75], [0.0, -0.5], [3.0, 0.25]]
+    assert (star.get_xydata().tolist(), star.get_marker()) == ([[3.0, 0.25]], "*")
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["end, loss 0.125"]
+    assert [(text.get_text(), text.xy) for text in axes.texts] == [
+        ("epoch 2", (0.5, 0.75)),
+        ("epoch 9", (3.0, 0.25)),
+    ]
+    # left or right of the point, so that the text lies inside
+    assert [(text.get_ha(), text.xyann, text.anncoords) for text in axes.texts] == [
+        ("left", (6, 6), "offset points"),
+        ("right", (-6, 6), "offset points"),
+    ]
+
+
+def test_axes_and_colors_say_what_they_show(figure: Any) -> None:
+    first, second, third, *colors = figure.axes
+
+    assert figure.get_size_inches().tolist() == [16, 5]
+    assert [axes.get_title() for axes in (first, second, third)] == [
+        "epochs 2 to 9",
+        "around the end of training",
+        "around the end of training",
+    ]
+    assert (first.get_xlabel(), first.get_ylabel()) == ("direction 1 (PCA)", "direction 2 (PCA)")
+    assert (second.get_xlabel(), second.get_ylabel()) == (
+        "direction 1 (Random)",
+        "direction 2 (Random)",
+    )
+    assert (first.get_xlim(), first.get_ylim()) == ((-2, 4), (-1, 1))
+    assert [bar.get_ylabel() for bar in colors] == ["loss"] * 3
+    assert second.get_legend() is None
+
+
+def test_levels_are_even_or_logarithmic_if_the_loss_spans_decades(figure: Any) -> None:
+    even, decades, flat = (axes.collections[0].levels for axes in figure.axes[:3])
+
+    np.testing.assert_allclose(even, np.linspace(0, 17.75, 24))
+    np.testing.assert_allclose(decades, np.geomspace(np.exp(-3), np.exp(5), 24))
+    np.testing.assert_allclose(flat, np.linspace(1, 2, 24))

@@ -6,8 +6,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mindsummary_lightning.reading.lineage_text import RunLineage, lineage_values
-from mindsummary_lightning.values import Tensor, TrainInfo, UserDefinedInfo
+from mindsummary_lightning.reading.lineage_text import RunLineage, lineage_fields, lineage_values
+from mindsummary_lightning.values import (
+    DatasetGraph,
+    EvaluationInfo,
+    Tensor,
+    TrainInfo,
+    UserDefinedInfo,
+)
 from tests.cli.command import mindsummary
 from tests.reading.runs import values_at, write_lineage, write_summary
 
@@ -79,6 +85,41 @@ def test_every_door_says_the_number_that_was_typed(
         {"dims": [1, 2], "data_type": "FLOAT64", "data": [0.1, "NaN"]},
     ]
     assert json.loads(answers[2])["TrainLineage"] == {"learning_rate": 0.1, "loss": "NaN"}
+
+
+def test_values_come_as_training_metrics_evaluation_data_pipeline_and_custom_data() -> None:
+    source = DatasetGraph({"op_type": "MnistDataset"})
+    lineage = RunLineage(
+        TrainInfo(epoch=5, loss=0.25, model_path='{"ckpt": "last.ckpt"}'),
+        EvaluationInfo('{"acc": 0.5, "per class": [1, 2]}', "/data/valid", 7),
+        DatasetGraph({"op_type": "Batch"}, children=(DatasetGraph({}, children=(source,)), source)),
+        UserDefinedInfo({"status": "success", "metric/acc": 0.25, "epoch": 5, "lr": 1 / 3}),
+    )
+
+    assert list(lineage_values(lineage).items()) == [
+        ("epoch", 5),
+        ("loss", 0.25),
+        ("model_path", "last.ckpt"),
+        ("metric/acc", 0.5),
+        ("metric/per class", [1, 2]),
+        ("valid_dataset_path", "/data/valid"),
+        ("valid_dataset_size", 7),
+        ("data", "Batch <- ? <- MnistDataset <- MnistDataset"),
+        ("status", "finished"),
+        ("user_defined/metric/acc", 0.25),
+        ("lr", 1 / 3),
+    ]
+    assert lineage_fields(lineage)["lr"] == "0.333333"
+    assert repr(lineage) == "RunLineage(train, evaluation, dataset, custom)"
+    assert str(RunLineage()) == ""
+
+
+def test_what_other_programs_wrote_is_shown_as_it_is() -> None:
+    lineage = RunLineage(
+        evaluation=EvaluationInfo("no json"), custom=UserDefinedInfo({"status": "started"})
+    )
+
+    assert lineage_values(lineage) == {"metric": "no json", "status": "started"}
 
 
 def test_nested_custom_data_has_the_names_of_the_table_of_lineage() -> None:

@@ -42,12 +42,12 @@ def test_scalars_of_all_runs_are_one_table_with_a_column_for_the_run(runs: Path)
         "float64",
         "float32",
     ]
-    rows = table[["run", "tag", "step", "value"]].to_numpy().tolist()
-    assert rows == [
-        ["digits/version_0", "loss", 1, 0.5],
-        ["digits/version_0", "loss", 2, 0.25],
-        ["digits/version_1", "loss", 1, 0.25],
-        ["digits/version_1", "loss", 2, 0.125],
+    assert list(table) == ["run", "tag", "step", "wall_time", "value"]
+    assert table.to_numpy().tolist() == [
+        ["digits/version_0", "loss", 1, 1700000001.0, 0.5],
+        ["digits/version_0", "loss", 2, 1700000002.0, 0.25],
+        ["digits/version_1", "loss", 1, 1700000001.0, 0.25],
+        ["digits/version_1", "loss", 2, 1700000002.0, 0.125],
     ]
     assert set(read_scalars(runs)["tag"]) == {"loss", "only_0", "only_1"}
     assert len(read_scalars(runs, tags=[])) == 0
@@ -73,6 +73,13 @@ def test_a_damaged_run_is_left_out_and_named(runs: Path, caplog: pytest.LogCaptu
     assert [one.getMessage().partition(" is left out: ")[0] for one in caplog.records] == [
         "digits/version_0"
     ] * 2
+
+
+def test_a_text_is_no_collection_of_tags_and_a_number_no_runs(runs: Path) -> None:
+    with pytest.raises(TypeError, match=r"tags must be a collection of names, not 'loss'"):
+        read_scalars(runs, tags="loss")
+    with pytest.raises(TypeError, match="runs must be a path, not 5"):
+        read_scalars(5)  # type: ignore[arg-type]
 
 
 def test_runs_that_are_all_damaged_are_an_error(runs: Path) -> None:

@@ -30,7 +30,8 @@ def _by_the_rule(files: list[tuple[str, list[int]]]) -> list[tuple[int, int]]:
 def test_the_samples_of_resumed_runs_are_those_of_the_rule(seed: int) -> None:
     draw = random.Random(seed)
     seconds = sorted(
-        draw.choice([7, 98, 99, 100, 101, 1000, 9999]) for _ in range(draw.randint(1, 6))
+        draw.choice([7, 8, 98, 99, 100, 101, 300, 1000, 2000, 9999])
+        for _ in range(draw.randint(1, 12))
     )
     files = [
         (str(second), [draw.randint(-3, 12) for _ in range(draw.randint(1, 5))])

@@ -7,13 +7,16 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 
 from mindsummary_lightning import StepRecorder, SummaryReader
 from mindsummary_lightning.cli import main
+from mindsummary_lightning.reading.output_statistics import origin_text, row_name
 from mindsummary_lightning.types import OutputStatistics
+from mindsummary_lightning.values.step_chain import OutputRow
 
 
 class Root(nn.Module):
@@ -118,3 +121,106 @@ def test_the_rows_of_the_last_step_are_shown_and_are_json_and_a_data_frame(
         ]
     )
     assert len(frame) == 2 * len(rows)
+
+
+_ROWS = (
+    OutputRow("forward", "net", port="output"),
+    OutputRow("data", "x"),
+    OutputRow("forward", "net", port="input"),
+    OutputRow("forward", "net.mask", port="input"),
+    OutputRow("forward", "net", call=1, port="output"),
+    OutputRow("gradients", "net.weight"),
+)
+_OUTPUT, _DATA, _INPUT, _MASK, _AGAIN, _GRADIENT = range(6)
+
+
+def _statistics(steps: list[int], *bad: set[int], order: tuple[int, ...]) -> OutputStatistics:
+    """Tables of two columns whose rows occur in an order; some have numbers that are not finite."""
+    values = np.full((len(steps), len(_ROWS), 2), np.nan)
+    for table, rows in zip(values, bad, strict=True):
+        table[list(order), 0] = 10.0 + np.arange(len(order))
+        table[list(order), 1] = [2.0 * (row in rows) for row in order]
+    return OutputStatistics(np.array(steps), _ROWS, ("order", "non_finite"), values)
+
+
+def test_the_rows_of_a_step_come_in_their_order_without_those_that_did_not_occur() -> None:
+    table = _statistics([3, 7], set(), {_DATA}, order=(_DATA, _MASK, _INPUT, _OUTPUT))
+
+    rows, values = table.rows_at(7)
+
+    assert rows == [_ROWS[row] for row in (_DATA, _MASK, _INPUT, _OUTPUT)]
+    assert values.tolist() == [[10, 2], [11, 0], [12, 0], [13, 0]]
+    assert table.rows_at(3)[1].tolist() == [[10, 0], [11, 0], [12, 0], [13, 0]]
+    for step in (2, 4, 8):
+        with pytest.raises(ValueError, match=r"2 steps are recorded, the first is step 3"):
+            table.rows_at(step)
+    assert repr(table) == "OutputStatistics(2 steps, 6 rows, 2 columns)"
+    with pytest.raises(
+        ValueError, match=r"\(steps, rows, columns\) = \(1, 6, 2\), got \(2, 6, 2\)"
+    ):
+        OutputStatistics(np.array([3]), _ROWS, table.columns, table.values)
+
+
+def test_a_table_owns_its_arrays_and_a_run_without_tables_has_none(tmp_path: Path) -> None:
+    steps, values = np.array([5], np.int32), np.ones((1, 1, 2), np.float32)
+    table = OutputStatistics(steps, _ROWS[:1], ("order", "non_finite"), values)
+    steps[0], values[:] = 7, 7
+
+    assert (table.steps.dtype, table.values.dtype) == (np.int64, np.float64)
+    assert (table.steps.tolist(), table.values.tolist()) == ([5], [[[1.0, 1.0]]])
+    assert SummaryReader(tmp_path).output_statistics() is None
+
+
+@pytest.mark.parametrize(
+    ("row", "name", "origin"),
+    [
+        (
+            OutputRow("forward", "net.fc", "Linear", 1, "output", "0.x", line="n:1"),
+            "net.fc (call 2) output 0.x",
+            "Linear net.fc (call 2) output 0.x at step 7, called at n:1, whose inputs are finite",
+        ),
+        (
+            OutputRow("forward", "", "Net", port="input", path="mask"),
+            "input mask",
+            "Net input mask at step 7",
+        ),
+        (OutputRow("data", "x", port="port"), "x", "the batch x at step 7"),
+        (
+            OutputRow("settings", "group 0", port="lr"),
+            "group 0 lr",
+            "the settings group 0 lr at step 7",
+        ),
+        (OutputRow("gradients", "fc.bias"), "fc.bias", "the gradient of fc.bias at step 7"),
+        (OutputRow("clipped", "fc.bias"), "fc.bias", "the clipped gradient of fc.bias at step 7"),
+        (OutputRow("update", "fc.bias"), "fc.bias", "the weight after fc.bias at step 7"),
+        (OutputRow("weights", "fc.bias"), "fc.bias", "the weight fc.bias at step 7"),
+        (OutputRow("loss", ""), "", "the loss at step 7"),
+    ],
+)
+def test_a_tensor_of_a_step_is_named_in_words(row: OutputRow, name: str, origin: str) -> None:
+    assert (str(row_name(row)), str(origin_text(7, row))) == (name, origin)
+
+
+@pytest.mark.parametrize(
+    ("bad", "origin"),
+    [
+        ({_OUTPUT}, _OUTPUT),
+        ({_DATA, _INPUT, _OUTPUT}, _DATA),
+        ({_MASK, _OUTPUT}, _OUTPUT),  # an infinite mask is another module's input
+        ({_MASK, _AGAIN}, _AGAIN),
+        ({_INPUT, _OUTPUT}, _INPUT),  # they are the only ones
+        ({_INPUT, _OUTPUT, _AGAIN}, _AGAIN),  # the input of the other call is finite
+        ({_INPUT, _GRADIENT}, _GRADIENT),
+        ({_AGAIN, _GRADIENT}, _AGAIN),
+        ({_MASK, _INPUT}, None),
+        (set(), None),
+    ],
+)
+def test_the_first_number_that_is_not_finite_arose_where_inputs_were_finite(
+    bad: set[int], origin: int | None
+) -> None:
+    order = (_DATA, _MASK, _INPUT, _OUTPUT, _AGAIN, _GRADIENT)
+    table = _statistics([3, 7, 9], {_MASK}, bad, {_OUTPUT}, order=order)
+
+    expected = (9, _ROWS[_OUTPUT]) if origin is None else (7, _ROWS[origin])
+    assert table.first_non_finite() == expected

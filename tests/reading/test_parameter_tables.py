@@ -9,8 +9,10 @@ import pytest
 
 from mindsummary_lightning import SummaryReader, SummaryRecord
 from mindsummary_lightning.fileformat.row_names import ROW_NAMES_FILE, encode_row_names
-from mindsummary_lightning.reading.parameter_tables import ParameterTable
+from mindsummary_lightning.reading.followed_run import FollowedRun
+from mindsummary_lightning.reading.parameter_tables import ParameterTable, parameter_facts
 from mindsummary_lightning.values.statistics_columns import COLUMNS, to_stored
+from tests.reading.runs import write_parameter_run
 
 
 def _table(rows: int, **columns: list[float]) -> np.ndarray:
@@ -110,6 +112,79 @@ def test_what_is_named_first(
     assert (first.step, first.parameter, first.kind) == (5, *named)
 
 
+def test_a_table_owns_its_arrays_whatever_kind_was_given() -> None:
+    steps, values = np.array([5], np.int32), np.ones((1, 1, len(COLUMNS)), np.float32)
+    table = ParameterTable(steps, ("a",), COLUMNS, values)
+    steps[0], values[:] = 7, 7
+
+    assert (table.steps.dtype, table.values.dtype) == (np.int64, np.float64)
+    assert (table.steps.tolist(), table.column("gradient_rms").tolist()) == ([5], [[1.0]])
+
+
 def test_values_of_another_shape_are_refused() -> None:
     with pytest.raises(ValueError, match=r"must have the shape \(steps, parameters, columns\) = "):
         ParameterTable(np.array([1]), ("a",), COLUMNS, np.zeros((1, 2, 3)))
+
+
+def test_logarithms_of_gradients_show_zeros_and_what_is_not_finite() -> None:
+    values = np.stack(
+        [
+            _table(3, gradient_rms=[0.01, 0.0, 10.0]),
+            _table(
+                3,
+                gradient_rms=[100.0, 1.0, np.nan],
+                gradient_non_finite=[1, 0, np.nan],
+                weight_non_finite=[0, 1, 0],
+            ),
+        ]
+    )
+    table = ParameterTable(np.array([5, 8]), ("a", "b", "c"), COLUMNS, values)
+
+    np.testing.assert_array_equal(
+        table.gradient_logarithms(), [[-2, -np.inf, 1], [np.inf, np.inf, np.nan]]
+    )
+
+
+def test_a_data_frame_has_a_row_for_every_step_and_parameter() -> None:
+    pytest.importorskip("pandas")
+    values = np.arange(2 * 3 * len(COLUMNS), dtype=float).reshape(2, 3, len(COLUMNS))
+
+    frame = ParameterTable(np.array([5, 8]), ("a", "b", "c"), COLUMNS, values).to_pandas()
+
+    assert frame.index.names == ["step", "parameter"]
+    assert frame.index.tolist() == [(step, name) for step in (5, 8) for name in "abc"]
+    assert list(frame.columns) == list(COLUMNS)
+    assert frame.loc[(8, "b")].tolist() == values[1, 1].tolist()
+
+
+@pytest.mark.parametrize("has_loss", [True, False])
+def test_the_facts_of_a_run_name_the_first_number_that_is_not_finite_and_the_loss_then(
+    tmp_path: Path, has_loss: bool
+) -> None:
+    write_parameter_run(tmp_path, has_loss=has_loss)
+    run = FollowedRun(str(tmp_path))
+    run.refresh()
+
+    found = parameter_facts(run)
+
+    assert found is not None
+    loss = float(np.float32(1 / 30)) if has_loss else None
+    assert found[1] == {
+        "parameters": 3,
+        "steps": [1, 10, 20, 30, 40],
+        "first_not_finite": {
+            "step": 30,
+            "parameter": "last.weight",
+            "kind": "gradient",
+            "loss": loss,
+        },
+    }
+
+
+def test_a_table_with_other_columns_is_not_read(tmp_path: Path) -> None:
+    _record(tmp_path, to_stored(_table(2)))
+    (tmp_path / ROW_NAMES_FILE).write_bytes(
+        encode_row_names(["a", "b"]).replace(b"gradient_rms", b"gradient_abs")
+    )
+
+    assert SummaryReader(tmp_path).parameter_statistics() is None

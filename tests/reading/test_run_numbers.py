@@ -76,6 +76,33 @@ def test_what_mindspore_wrote_reads_alike() -> None:
             check(path)
 
 
+def test_statistics_are_those_of_each_value_however_it_is_encoded(tmp_path: Path) -> None:
+    def one(count: int, *others: int, **numbers: float | None) -> Histogram:
+        found = dict(zip(("nan_count", "pos_inf_count", "neg_inf_count"), others, strict=True))
+        edges = np.arange(2.0)
+        values = {"min": -1.5, "max": 8.25, "sum": 3.0 * count, **numbers}
+        return Histogram(edges, edges + 1, np.array([count, 0]), count, **found, **values)
+
+    usual = [one(count, 0, 0, 0) for count in (0, 1, 127, 128, 2**14, 2**35, 2**62)]
+    unusual = [
+        one(9, 1, 0, 0),
+        one(9, 0, 2, 0),
+        one(9, 0, 0, 3),
+        one(9, 1, 2, 3, min=None),
+        one(9, 4, 3, 2, max=None, sum=None),
+    ]
+    values = [value for pair in zip(usual, unusual, strict=False) for value in pair] + usual[5:]
+    steps = list(enumerate(values))
+    write_summary(tmp_path, [values_at(step, {"a": value}) for step, value in steps[:5]], 99)
+    write_summary(
+        tmp_path,
+        [values_at(step, {"a": value, "b": values[-1 - step]}) for step, value in steps[5:]],
+        1000,
+    )
+
+    check(tmp_path)
+
+
 @st.composite
 def _histograms(draw: st.DrawFn) -> Histogram:
     counts = draw(st.lists(st.integers(0, 2**40), max_size=12))

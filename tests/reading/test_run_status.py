@@ -43,9 +43,12 @@ def test_recorded_ends_are_plain_words(recorded: str | None, word: str | None) -
 
 
 @pytest.mark.parametrize(
-    ("age_s", "word"), [(KILLED_AFTER_S - 1, "running"), (KILLED_AFTER_S + 1, "killed")]
+    ("age_s", "word"), [(KILLED_AFTER_S - 1, "running"), (KILLED_AFTER_S, "killed")]
 )
-@pytest.mark.parametrize("recorded", [{"status": STARTED}, {"lightning_version": "2.5"}])
+@pytest.mark.parametrize(
+    "recorded",
+    [{"status": STARTED}, {"lightning_version": "2.5"}, {"pytorch_lightning_version": "2.5"}],
+)
 def test_a_fit_without_an_end_runs_or_was_killed(
     tmp_path: Path, age_s: float, word: str, recorded: dict[str, str]
 ) -> None:
@@ -70,3 +73,12 @@ def test_a_run_that_records_no_end_has_no_status(tmp_path: Path) -> None:
 
 def test_a_run_that_was_removed_has_no_status(tmp_path: Path) -> None:
     assert run_status(str(tmp_path / "gone"), {"status": STARTED}, _NOW) is None
+
+
+def test_a_link_that_leads_nowhere_does_not_hide_when_the_files_were_written(
+    tmp_path: Path,
+) -> None:
+    run = _run(tmp_path, KILLED_AFTER_S + 1)
+    (tmp_path / "events.out.events.summary.9.0.h_MS").symlink_to("nowhere")
+
+    assert run_status(run, {"status": STARTED}, _NOW) == "killed"

@@ -8,8 +8,15 @@ from pathlib import Path
 import pytest
 
 from mindsummary_lightning.cli import runs
+from mindsummary_lightning.fileformat.file_names import MAX_TIMESTAMP
 from mindsummary_lightning.reading import run_tree
-from mindsummary_lightning.reading.run_tree import ListedRun, RunTree, find_run_directories
+from mindsummary_lightning.reading.run_tree import (
+    ListedRun,
+    RunTree,
+    find_run_directories,
+    list_train_jobs,
+    with_lineage_files,
+)
 from tests.cli.command import mindsummary
 from tests.reading.runs import values_at, write_lineage, write_summary
 from tests.support import skip_without_packages
@@ -63,46 +70,121 @@ def test_a_saved_graph_alone_is_a_run_only_where_mindinsight_looks(tmp_path: Pat
 
 
 def test_the_newest_time_in_a_name_decides_which_file_dates_the_run(tmp_path: Path) -> None:
-    for second, mtime in ((100, 9_000), (300, 5_000), (200, 7_000)):
+    for second, mtime in ((1000, 9_000), (5000, 5_000), (200, 7_000), (900, 1_000)):
         path = write_summary(tmp_path / "a", [], second)
         os.utime(path, (mtime, mtime))
     tree = RunTree(str(tmp_path))
     (run,) = tree.scan()
-    assert (run.create_time_s, run.update_time_us, run.summary_files) == (300.0, 5_000_000_000, 3)
+    assert (run.create_time_s, run.update_time_us, run.summary_files) == (5000.0, 5_000_000_000, 4)
 
-    os.utime(tmp_path / "a" / "events.out.events.summary.300.0.h_MS", (6_000, 6_000))
+    os.utime(tmp_path / "a" / "events.out.events.summary.5000.0.h_MS", (6_000, 6_000))
 
     assert tree.scan()[0].update_time_us == 6_000_000_000
 
 
+def test_a_run_is_listed_with_all_of_its_files(tmp_path: Path) -> None:
+    for number, second in enumerate((300, 99, 1000)):
+        lineage = write_lineage(tmp_path / "a", [], second)
+        os.utime(lineage, (5_000 + number, 5_000 + number))
+        if number:
+            os.utime(write_summary(tmp_path / "a", [], second + 1), (7_000 + number,) * 2)
+    for name in ("a.pb", "b.pb", "c.pb"):
+        (tmp_path / "a" / name).touch()
+    os.utime(tmp_path / "a" / "c.pb", ns=(0, 8_000_000_001_499))
+    # the reader dates a graph by its creation, which is now
+    created_s = (tmp_path / "a" / "c.pb").stat().st_ctime
+
+    (run,) = RunTree(str(tmp_path)).scan()
+
+    assert run == ListedRun(
+        "./a",
+        str(tmp_path / "a"),
+        created_s,
+        8_000_000_001,
+        2,
+        tuple(f"events.out.events.summary.{second}.0.h_lineage" for second in (99, 300, 1000)),
+        3,
+    )
+    assert run.lineage_files == 3
+
+
+@pytest.mark.parametrize(
+    ("depth", "runs"),
+    [
+        (0, ["./"]),
+        (1, ["./", "./a", "./b"]),
+        (2, ["./", "./a", "./a/c", "./b"]),
+        (None, ["./", "./a", "./a/c", "./a/c/d", "./b"]),
+    ],
+)
+def test_runs_are_found_as_deep_as_asked_for_the_last_updated_first(
+    tmp_path: Path, depth: int | None, runs: list[str]
+) -> None:
+    for age_s, run in enumerate((".", "b", "a", "a/c/d", "a/c")):
+        os.utime(write_lineage(tmp_path / run, []), (LONG_AGO - age_s // 2,) * 2)
+
+    assert train_ids(RunTree(str(tmp_path), depth).scan()) == runs
+    write_summary(tmp_path / "without lineage", [])
+    assert [run.summary_dir for run in list_train_jobs(str(tmp_path), depth)] == [
+        run for run in ("./", "./b", "./a", "./a/c/d", "./a/c") if run in runs
+    ]
+    assert list_train_jobs(str(tmp_path / "nowhere"), depth) == []
+
+
+def test_the_files_of_a_listed_run_have_their_present_states(tmp_path: Path) -> None:
+    first, gone, linked, last = (
+        write_lineage(tmp_path, [], second) for second in (99, 300, 400, 1000)
+    )
+    tree = RunTree(str(tmp_path))
+    (run,) = tree.scan()
+    first.write_bytes(b"12345")
+    os.utime(first, ns=(7, 7))
+    gone.unlink()
+    linked.unlink()
+    linked.symlink_to(last)
+
+    found = with_lineage_files(run)
+
+    assert list(found.files) == [str(first), str(last)]
+    assert found.files[str(first)] == (5, 7, first.stat().st_ino)
+    assert (found.summary_dir, found.path, found.update_time_us) == (
+        "./",
+        str(tmp_path),
+        run.update_time_us,
+    )
+
+
 def test_a_name_whose_digits_are_not_a_time_hides_only_that_file(tmp_path: Path) -> None:
-    write_summary(tmp_path / "a", [], 10**17)
-    write_summary(tmp_path / "a", [], 1_700_000_000)
+    for second in (10**17, MAX_TIMESTAMP + 1, MAX_TIMESTAMP, 1_700_000_000):
+        write_summary(tmp_path / "a", [], second)
     write_summary(tmp_path / "b", [], 10**17)
     (tmp_path / "c").mkdir()
     (tmp_path / "c" / "events.summary.5.h_explain").touch()
 
     (run,) = RunTree(str(tmp_path)).scan()
 
-    assert (run.train_id, run.summary_files) == ("./a", 1)
+    assert (run.train_id, run.summary_files, run.create_time_s) == ("./a", 2, MAX_TIMESTAMP)
 
 
 def test_an_unchanged_tree_is_not_listed_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = write_summary(tmp_path / "a", [])
-    age(tmp_path / "a", tmp_path)
+    paths = {name: write_summary(tmp_path / name, []) for name in "abc"}
+    age(*paths.values(), *(tmp_path / name for name in "abc"), tmp_path)
     tree = RunTree(str(tmp_path))
-    (run,) = tree.scan()
+    assert [run.train_id for run in tree.scan()] == ["./a", "./b", "./c"]
 
     monkeypatch.setattr(run_tree.os, "scandir", None)
-    with open(path, "ab") as file:
-        file.write(b"more")
-    os.utime(path, (LONG_AGO + 7, LONG_AGO + 7))
+    for seconds, name in enumerate("bca", 7):
+        with open(paths[name], "ab") as file:
+            file.write(b"more")
+        os.utime(paths[name], (LONG_AGO + seconds, LONG_AGO + seconds))
+        grown, *_ = tree.scan()
+        assert (grown.train_id, grown.update_time_us) == (
+            *(f"./{name}", (LONG_AGO + seconds) * 10**6),
+        )
 
-    (grown,) = tree.scan()
-    assert (run.update_time_us, grown.update_time_us) != (LONG_AGO * 10**6, run.update_time_us)
-    assert grown.update_time_us == (LONG_AGO + 7) * 10**6
+    assert [run.train_id for run in tree.scan()] == ["./a", "./c", "./b"]
 
 
 @pytest.mark.parametrize("ahead_s", [-3600, 1, 3600])
@@ -119,6 +201,37 @@ def test_a_run_of_this_or_another_machine_is_seen_whatever_its_clock_says(
     age(tmp_path)
 
     assert train_ids(tree.scan()) == ["./a", "./b"]
+
+
+def test_a_directory_that_changed_long_after_it_was_first_seen_may_change_again_at_once(
+    tmp_path: Path,
+) -> None:
+    write_summary(tmp_path / "a", [])
+    age(tmp_path)
+    now_s = float(LONG_AGO)
+    tree = RunTree(str(tmp_path), wall_clock_ns=lambda: int(now_s * 1e9))
+    tree.scan()
+
+    for run, seconds, clock_s in (("b", LONG_AGO + 10, 10.0), ("c", LONG_AGO + 10, 10.5)):
+        now_s = LONG_AGO + clock_s
+        write_summary(tmp_path / run, [])
+        os.utime(tmp_path, (seconds, seconds))  # both within a tick of the file system's clock
+        assert f"./{run}" in train_ids(tree.scan())
+
+
+def test_a_run_whose_only_file_is_gone_is_not_listed_though_its_directory_looks_unchanged(
+    tmp_path: Path,
+) -> None:
+    path = write_summary(tmp_path / "a", [])
+    write_summary(tmp_path / "b", [])
+    age(tmp_path / "a", tmp_path)
+    tree = RunTree(str(tmp_path))
+    assert train_ids(tree.scan()) == ["./a", "./b"]
+
+    path.unlink()
+    age(tmp_path / "a")
+
+    assert train_ids(tree.scan()) == ["./b"]
 
 
 def test_a_tree_of_a_machine_whose_clock_is_ahead_is_not_listed_for_ever(
@@ -262,7 +375,7 @@ def test_one_rule_for_links_and_hidden_directories_says_which_runs_a_command_fin
 ) -> None:
     path = write_summary(tmp_path / "outside", [])
     base = tmp_path / "base"
-    for run in (".hidden", ".hidden/deeper", "a/.git", "b"):
+    for run in (".hidden", ".hidden/deeper", "a/.git", "b", "b/deeper", "b-c"):
         write_summary(base / run, [])
     (base / "linked").symlink_to(tmp_path / "outside", target_is_directory=True)
     (base / "c").mkdir()
@@ -279,9 +392,11 @@ def test_one_rule_for_links_and_hidden_directories_says_which_runs_a_command_fin
     (base / "model.pb").touch()
 
     # of its graph the base is one, too
-    assert train_ids(RunTree(str(base)).scan()) == ["./", "./.hidden", "./b"]
+    assert train_ids(RunTree(str(base)).scan()) == [
+        *("./", "./.hidden", "./b", "./b-c", "./b/deeper"),
+    ]
     assert find_run_directories(str(base)) == [
-        str(base / name) for name in (".hidden", "b", "misdated")
+        str(base / name) for name in (".hidden", "b", "b/deeper", "b-c", "misdated")
     ]
     assert find_run_directories(str(base / "c")) == []
     assert find_run_directories(str(base / "linked")) == [str(base / "linked")]  # it was named

@@ -6,6 +6,7 @@ import math
 import random
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from mindsummary_lightning.errors import DamagedFileError
@@ -13,9 +14,11 @@ from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.reading.scalar_summaries import (
     RunScalars,
     TagSummary,
+    duration_s,
     is_lower_better,
     read_run_scalars,
     run_scalars,
+    seconds_per_step,
 )
 from tests.reading.runs import histogram, values_at, write_summary
 
@@ -102,6 +105,57 @@ def test_a_damaged_run_is_told_and_costs_no_other_one(tmp_path: Path) -> None:
     assert [found[str(tmp_path / name)].last_step for name in "ac"] == [3, 2]  # type: ignore[union-attr]
 
 
+def test_runs_without_scalars_before_and_between_others_take_none_of_theirs(
+    tmp_path: Path,
+) -> None:
+    for number in range(5):
+        (tmp_path / str(number)).mkdir()
+    for name, steps in (("1", (2, 5)), ("3", (7, 8, 10))):
+        records = [values_at(step, {"acc": step / 4, "lr": 1 / step}) for step in steps]
+        write_summary(tmp_path / name, records)
+
+    found = dict(read_run_scalars([str(tmp_path / str(number)) for number in range(5)]))
+
+    none = RunScalars()
+    assert found == {
+        str(tmp_path / "0"): none,
+        str(tmp_path / "1"): RunScalars(
+            {"acc": TagSummary(1.25, 0.5, 1.25, 2, 5), "lr": TagSummary(0.2, 0.2, 0.5, 5, 2)},
+            5,
+            1700000002.0,
+            3.0,
+        ),
+        str(tmp_path / "2"): none,
+        str(tmp_path / "3"): RunScalars(
+            {
+                "acc": TagSummary(2.5, 1.75, 2.5, 7, 10),
+                "lr": TagSummary(0.1, 0.1, 0.14285715, 10, 7),
+            },
+            10,
+            1700000007.0,
+            3.0,
+        ),
+        str(tmp_path / "4"): none,
+    }
+
+
+def test_a_step_takes_the_median_of_the_times_between_samples_that_go_on() -> None:
+    steps = np.array([0, 2, 2, 6, 5, 7, 8, 10])
+    times_s = np.array([0.0, 4.0, 5.0, 17.0, 18.0, 18.0, 21.0, 20.0])
+
+    assert seconds_per_step(steps, times_s) == 3.0  # of 2, 3 and 3
+    assert seconds_per_step(steps[:2], times_s[:2]) == 2.0
+    assert seconds_per_step(steps[:2], times_s[:2] * 0) is None
+    assert seconds_per_step(steps[:2] * 0, times_s[:2]) is None
+    assert seconds_per_step(steps[:1], times_s[:1]) is None
+
+
+def test_a_duration_adds_up_the_files_and_no_clock_that_was_set_back() -> None:
+    assert duration_s([(100.0, 103.0), (500.0, 490.0), (600.0, 604.5)]) == 7.5
+    assert duration_s([(500.0, 490.0)]) == 0.0
+    assert duration_s([]) is None
+
+
 def test_a_run_without_scalars_has_none(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     write_summary(tmp_path / "other", [values_at(1, {"h": histogram(1)})])
@@ -120,14 +174,31 @@ def test_a_large_file_and_one_of_several_are_read_too(tmp_path: Path) -> None:
         tmp_path / "two", [values_at(step, {"loss": 0.5}, 500.0 + step) for step in (3, 4)], 500
     )
 
+    write_summary(tmp_path / "small", [values_at(7, {"loss": 1.0})])
+
+    found = dict(
+        read_run_scalars(
+            str(tmp_path / name) for name in ("nowhere", "large", "nowhere else", "two", "small")
+        )
+    )
+
+    assert {Path(run).name: type(scalars) for run, scalars in found.items()} == {
+        "nowhere": FileNotFoundError,
+        "large": RunScalars,
+        "nowhere else": FileNotFoundError,
+        "two": RunScalars,
+        "small": RunScalars,
+    }
     assert _scalars(tmp_path / "large").last_step == 9_999
-    two = _scalars(tmp_path / "two")
+    two = found[str(tmp_path / "two")]
+    assert isinstance(two, RunScalars)
+    assert (two.last_step, _scalars(tmp_path / "small").last_step) == (4, 7)
     assert two.tags["loss"] == TagSummary(0.5, 0.5, 1.0, 3, 1)
     assert (two.started_s, two.duration_s) == (101.0, 3.0)
 
 
 @pytest.mark.parametrize(
-    "tag", ["loss", "val/loss", "train_loss_epoch", "valLoss", "MSE", "val_mae"]
+    "tag", ["loss", "val/loss", "train_loss_epoch", "valLoss", "MSE", "val_mae", "bceloss"]
 )
 def test_a_loss_is_better_the_lower_it_is(tag: str) -> None:
     assert is_lower_better(tag)

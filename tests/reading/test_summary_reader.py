@@ -24,6 +24,7 @@ from mindsummary_lightning.values import (
     LandscapeMetadata,
     LossLandscape,
     Points,
+    RunInfo,
     Tensor,
     TrainInfo,
     UserDefinedInfo,
@@ -146,6 +147,11 @@ def test_a_reader_is_a_path_and_knows_whether_it_has_a_tag(tmp_path: Path) -> No
     assert "loss" in reader
     assert "h" in reader
     assert "los" not in reader
+    assert [
+        re.findall("<td [^>]*>(.*?)</td>", reader._repr_html_())[at] for at in (0, 1, 6, 7)
+    ] == [
+        *("scalar", "loss", "histogram", "h"),
+    ]
     assert reader._repr_html_().count("<tr>") == 5
 
 
@@ -174,6 +180,9 @@ def test_what_was_read_fits_in_a_line(tmp_path: Path) -> None:
     reader = SummaryReader(tmp_path)
 
     assert repr(reader.scalars("loss")) == "ScalarSeries(2 samples, steps 1 to 2, last 1)"
+    assert repr(next(reader.histograms("h"))).startswith(
+        "Sample(step=1, wall_time=1700000001.0, value=Histogram(7 elements"
+    )
     # its columns are arrays
     with pytest.raises(TypeError, match="'ScalarSeries' object is not iterable"):
         iter(reader.scalars("loss"))
@@ -199,7 +208,8 @@ def test_what_was_read_fits_in_a_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("run", "advice"),
     [
-        ("missing", "give the directory with the run's event files"),
+        ("missing", "^missing is not a directory; give the directory with the run's event files"),
+        ("", "^'' is not a directory"),
         ("s3://bucket/run", "bring it here first: mindsummary sync s3://bucket/run runs"),
     ],
 )
@@ -339,8 +349,8 @@ def test_mindspores_own_files_are_read(tmp_path: Path) -> None:
 
 
 def test_landscapes_come_with_their_coordinates(tmp_path: Path) -> None:
-    surface = Points(np.array([0.0, 1.0]), np.array([0.0]), np.array([[2.0, 3.0]]))
-    path = Points(np.zeros(2), np.zeros(2), np.ones(2))
+    surface = Points(np.array([0.0, 1.0]), np.array([0.5]), np.array([[2.0, 3.0]]))
+    path = Points(np.array([0.0, 4.0]), np.array([1.0, 5.0]), np.array([2.0, 6.0]))
     value = LossLandscape(
         surface, (1, 2), path, (0.0, 0.0, 0.5), LandscapeMetadata("PCA", "step", 10)
     )
@@ -349,8 +359,18 @@ def test_landscapes_come_with_their_coordinates(tmp_path: Path) -> None:
     (found,) = SummaryReader(tmp_path).landscapes()
 
     assert (found.tag, found.step, found.intervals) == ("landscape_[1, 2]", 0, (1, 2))
-    assert (found.x.tolist(), found.z.tolist()) == ([0.0, 1.0], [[2.0, 3.0]])
-    assert (found.convergence_point, found.metadata.unit) == ((0.0, 0.0, 0.5), "step")
+    assert found.wall_time == 1700000000.0
+    assert (found.x.tolist(), found.y.tolist(), found.z.tolist()) == (
+        *([0.0, 1.0], [0.5], [[2.0, 3.0]]),
+    )
+    assert [column.tolist() for column in (found.surface.x, found.surface.y, found.surface.z)] == [
+        *([0.0, 1.0], [0.5], [[2.0, 3.0]]),
+    ]
+    assert found.path is not None
+    assert [column.tolist() for column in (found.path.x, found.path.y, found.path.z)] == [
+        *([0.0, 4.0], [1.0, 5.0], [2.0, 6.0]),
+    ]
+    assert (found.convergence_point, found.metadata) == ((0.0, 0.0, 0.5), value.metadata)
 
 
 def test_the_newest_graph_counts(tmp_path: Path) -> None:
@@ -378,13 +398,15 @@ def test_lineage_is_the_newest_of_each_kind_and_custom_data_is_joined(tmp_path: 
     write_lineage(
         tmp_path, [TrainInfo(epoch=1), UserDefinedInfo({"a": 1, "b": 1}), TrainInfo(epoch=2)]
     )
-    write_lineage(tmp_path, [EvaluationInfo('{"acc": 1}'), UserDefinedInfo({"b": 2})], 1700000001)
+    # what the run notes of itself gives way to what the user says, whichever comes later
+    later = [UserDefinedInfo({"b": 2}), RunInfo({"a": "noted", "precision": "32-true"})]
+    write_lineage(tmp_path, [EvaluationInfo('{"acc": 1}'), *later], 1700000001)
 
     lineage = SummaryReader(tmp_path).lineage()
 
     assert lineage.train == TrainInfo(epoch=2)
     assert lineage.evaluation == EvaluationInfo('{"acc": 1}')
-    assert lineage.custom == UserDefinedInfo({"a": 1, "b": 2})
+    assert lineage.custom == UserDefinedInfo({"a": 1, "precision": "32-true", "b": 2})
 
 
 def test_a_file_of_another_training_replaces_the_lineage_before_it_as_in_the_query(
@@ -425,12 +447,17 @@ def test_pandas_gets_one_row_a_sample(tmp_path: Path) -> None:
 
     frame = SummaryReader(tmp_path).to_pandas()
 
-    assert frame[["tag", "step", "value"]].to_numpy().tolist() == [
-        ["acc", 1, 1.0],
-        ["loss", 1, 0.5],
-        ["loss", 2, 0.25],
+    assert {name: str(kind) for name, kind in frame.dtypes.items()} == {
+        "tag": "category",
+        "step": "int64",
+        "wall_time": "float64",
+        "value": "float32",
+    }
+    assert frame.to_numpy().tolist() == [
+        ["acc", 1, 1700000001.0, 1.0],
+        ["loss", 1, 1700000001.0, 0.5],
+        ["loss", 2, 1700000002.0, 0.25],
     ]
-    assert str(frame["value"].dtype) == "float32"
 
 
 def test_values_larger_than_a_block_are_read_one_at_a_time(tmp_path: Path) -> None:

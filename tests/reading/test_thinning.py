@@ -261,6 +261,23 @@ def test_a_curve_never_has_fewer_points_after_it_has_grown() -> None:
     assert thinned(values).size == 5_000
 
 
+def test_a_tenth_of_the_points_shows_where_values_are_missing() -> None:
+    values = _curve("symmetric", 50_000).copy()
+    values[5::10] = np.nan
+    values[25] = np.inf
+    chosen = thinned(values)
+    is_finite = np.isfinite(values[chosen])
+    finite = values[np.isfinite(values)]
+
+    assert (chosen.size, int(is_finite.sum())) == (MAX_POINTS, MAX_POINTS - 500)
+    missing = chosen[~is_finite]
+    assert (missing[0], missing[-1]) == (5, 49_995)
+    assert np.ptp(np.diff(missing)) <= 10  # evenly spaced
+    kept = values[chosen[is_finite]]
+    assert (kept.max(), kept.min()) == (finite.max(), finite.min())
+    assert kept.mean() == pytest.approx(finite.mean(), abs=0.02)
+
+
 @given(arrays(np.float32, st.integers(0, 400)), st.integers(10, 60))
 def test_a_thinned_curve_is_full_and_keeps_its_ends_and_that_values_are_missing(
     values: np.ndarray, max_points: int
