@@ -238,14 +238,13 @@ def test_a_step_is_recorded_once_though_an_epoch_ends_there(tmp_path: Path) -> N
     assert [event_step for event_step, _ in points(tmp_path, "loss/auto")] == [1, 3, 6]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("epochs", "batches", "freq", "tensor_freq", "input_freq"),
     [
         (1, 6, 10, None, None),
         (2, 5, 3, 4, None),
-        (4, 10, 1, None, None),
-        (3, 9, 2, None, 5),
+        pytest.param(4, 10, 1, None, None, marks=pytest.mark.slow),
+        pytest.param(3, 9, 2, None, 5, marks=pytest.mark.slow),
         (1, 1, 1, 1, 1),
     ],
 )
@@ -323,7 +322,6 @@ def _combination_id(value: dict[str, Any] | bool | set[str] | None) -> str:
     return "+".join(sorted(value)) if isinstance(value, set) else repr(value)[:60]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("specified", "keep", "expected"), _COMBINATIONS, ids=_combination_id)
 def test_what_is_specified_and_the_defaults_decide_what_is_collected(
     tmp_path: Path, specified: Any, keep: bool, expected: set[str]
@@ -541,7 +539,6 @@ def test_accumulated_batches_make_one_step_and_the_loss_is_their_mean(tmp_path: 
     )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "expected"),
     [

@@ -51,7 +51,6 @@ def test_each_fit_from_step_0_through_one_logger_is_a_run(
     assert sum("holds an earlier fit" in record.message for record in caplog.records) == 2
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("callback", [SummaryCollector, TrainLineage])
 def test_the_checkpoints_of_a_second_fit_are_in_its_own_run(tmp_path: Path, callback: Any) -> None:
     logger = MindInsightLogger(tmp_path, name="")
@@ -161,16 +160,15 @@ def _resume(logger: Any, checkpoint: Path, callbacks: list[Any]) -> None:
     running.fit(Net(), loader(20), ckpt_path=checkpoint)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "saved_by"),
     [
-        ("pair", "ModelCheckpoint"),
-        ("pair", "ModelCheckpoint elsewhere"),
+        pytest.param("pair", "ModelCheckpoint", marks=pytest.mark.slow),
+        pytest.param("pair", "ModelCheckpoint elsewhere", marks=pytest.mark.slow),
         ("pair", "hand elsewhere"),
         ("logger alone", "ModelCheckpoint elsewhere"),
-        ("logger alone", "hand"),
-        ("collector apart", "hand elsewhere"),
+        pytest.param("logger alone", "hand", marks=pytest.mark.slow),
+        pytest.param("collector apart", "hand elsewhere", marks=pytest.mark.slow),
         ("logger alone", "hand elsewhere"),
     ],
 )
@@ -293,7 +291,6 @@ def test_a_second_fit_into_a_given_directory_shows_its_own_graph(tmp_path: Path)
     assert (5, 4) in [parameter.type.shape for parameter in graph.parameters]  # type: ignore[union-attr]
 
 
-@pytest.mark.slow
 def test_a_fit_that_breaks_off_and_is_started_again_is_a_run_of_its_own(tmp_path: Path) -> None:
     class Stop(L.Callback):
         def on_train_batch_end(self, trainer: Any, *_: Any) -> None:
@@ -320,7 +317,6 @@ def test_the_files_options_of_a_collector_count_beside_a_logger(
     assert steps(logger.log_dir, "loss/auto") == [1, 2, 3, 4, 5, 6]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("option", "first", "second"),
     [
