@@ -18,7 +18,12 @@ from PIL import Image
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
-from mindsummary_lightning import MindInsightLogger, SummaryCollector, SummaryReader
+from mindsummary_lightning import (
+    MindInsightLogger,
+    SummaryCollector,
+    SummaryReader,
+    scalar_summary,
+)
 from mindsummary_lightning.collection.schedule import Schedule
 from mindsummary_lightning.collection.step_values import StepValues
 from tests.trainer.support import Gan, Net, files, kinds, loader, points, steps, trainer
@@ -324,7 +329,11 @@ def _combination_id(value: dict[str, Any] | bool | set[str] | None) -> str:
 
 @pytest.mark.parametrize(("specified", "keep", "expected"), _COMBINATIONS, ids=_combination_id)
 def test_what_is_specified_and_the_defaults_decide_what_is_collected(
-    tmp_path: Path, specified: Any, keep: bool, expected: set[str]
+    tmp_path: Path,
+    specified: Any,
+    keep: bool,
+    expected: set[str],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     _fit(
         tmp_path,
@@ -336,6 +345,7 @@ def test_what_is_specified_and_the_defaults_decide_what_is_collected(
     )
 
     assert _collected(tmp_path) == expected
+    assert [record.message for record in caplog.records if record.levelname == "ERROR"] == []
 
 
 @pytest.mark.parametrize("custom", [None, {"fold": 3}])
@@ -653,6 +663,71 @@ def test_values_that_arrive_late_are_recorded_all_the_same(
     _fit(tmp_path, collect_freq=1)
 
     assert steps(tmp_path, "loss/auto") == [1, 2, 3, 4, 5, 6]
+
+
+def test_values_that_arrive_late_are_recorded_when_the_training_breaks_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Broken(Net):
+        def on_train_batch_start(self, batch: Any, batch_idx: int) -> None:
+            if batch_idx == 4:
+                raise RuntimeError("mine")
+
+    monkeypatch.setattr(StepValues, "is_ready", lambda self: False)
+    with pytest.raises(RuntimeError, match="mine"):
+        _fit(tmp_path, Broken(), collect_freq=1)
+
+    assert steps(tmp_path, "loss/auto") == [1, 2, 3, 4]
+
+
+def test_values_that_arrive_between_two_batches_are_recorded_before_the_second(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arrived, seen = [False], []
+
+    class Device(L.Callback):
+        def on_train_batch_start(self, *_: Any) -> None:
+            arrived[0] = False
+            seen.append(steps(tmp_path, "loss/auto") if seen else [])
+
+        def on_train_batch_end(self, *_: Any) -> None:
+            arrived[0] = True
+
+    monkeypatch.setattr(StepValues, "is_ready", lambda self: arrived[0])
+    _fit(tmp_path, collect_freq=1, limit_train_batches=3, callbacks=[Device()])
+
+    assert seen == [[], [1], [1, 2]]
+
+
+def test_logged_metrics_that_a_collector_does_not_record_are_named_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Logs(Net):
+        def on_train_epoch_end(self) -> None:
+            self.log_dict(dict.fromkeys("abc", 1.0))
+
+    caplog.set_level(logging.INFO)
+    _fit(tmp_path / "alone", Logs(), limit_train_batches=1)
+    (said,) = [message for message in caplog.messages if "does not record" in message]
+    assert "does not record logged metrics (train/loss, a, b and 1 more)" in said
+    caplog.clear()
+    logger, collector = MindInsightLogger(tmp_path / "beside"), SummaryCollector()
+    trainer(logger=logger, callbacks=[collector], limit_train_batches=1).fit(Logs(), loader())
+    assert "does not record" not in caplog.text
+
+
+def test_an_operators_value_after_a_skipped_epoch_belongs_to_no_step(tmp_path: Path) -> None:
+    class Skipping(Net):
+        def on_train_batch_start(self, batch: Any, batch_idx: int) -> int | None:
+            return -1 if (self.trainer.current_epoch, batch_idx) == (0, 1) else None
+
+        def on_train_epoch_end(self) -> None:
+            scalar_summary("late", 1.0)
+
+    _fit(tmp_path, Skipping(), loader(2), collect_freq=1, max_epochs=2)
+
+    assert SummaryReader(tmp_path).tags()["scalar"] == ["loss/auto"]
+    assert steps(tmp_path, "loss/auto") == [1, 2, 3]
 
 
 # ---- hooks

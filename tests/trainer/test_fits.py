@@ -16,7 +16,13 @@ import torch
 from lightning.pytorch.callbacks import ModelCheckpoint
 from torch import nn
 
-from mindsummary_lightning import MindInsightLogger, SummaryCollector, SummaryReader, TrainLineage
+from mindsummary_lightning import (
+    MindInsightLogger,
+    SummaryCollector,
+    SummaryReader,
+    TrainLineage,
+    tensor_summary,
+)
 from mindsummary_lightning.reading.run_tree import find_run_directories
 from tests.trainer.support import Net, files, loader, points, run_script, steps, trainer
 
@@ -383,3 +389,76 @@ def test_of_runs_that_start_together_each_has_a_directory_and_an_unused_one_leav
     for run in found:
         assert steps(run, "train/loss") == [0, 1, 2]
         assert len(os.listdir(Path(run, "checkpoints"))) == 1
+
+
+def test_a_callback_that_has_saved_saves_the_next_fit_in_the_first_ones_directory_and_says_so(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    logger, saving = MindInsightLogger(tmp_path, name=""), ModelCheckpoint(filename="{step}")
+    for batches in (3, 2):
+        _fit(logger, batches, [saving], enable_checkpointing=True)
+
+    assert [path.parent.parent.name for path in tmp_path.rglob("*.ckpt")] == ["version_0"]
+    (said,) = [record.message for record in caplog.records if "already saved" in record.message]
+    assert said.startswith("this ModelCheckpoint has already saved ")
+    assert "step=3.ckpt in an earlier fit" in said
+
+
+def test_an_evaluation_by_new_objects_adds_no_file_to_the_fits(tmp_path: Path) -> None:
+    def pair() -> dict[str, Any]:
+        logger = MindInsightLogger(tmp_path, name="", version="run")
+        return {"logger": logger, "callbacks": [SummaryCollector()]}
+
+    trainer(**pair(), limit_train_batches=3).fit(Net(), loader())
+    before = files(tmp_path / "run")
+    trainer(**pair()).test(Net(), loader(1), verbose=False)
+
+    assert [name for name in files(tmp_path / "run") if name not in before] == []
+    assert steps(tmp_path / "run", "train/loss") == [0, 1, 2]
+    assert len(points(tmp_path / "run", "test/loss")) == 1
+
+
+def test_hyper_parameters_of_a_module_that_is_tested_in_a_fits_run_are_not_the_fits(
+    tmp_path: Path,
+) -> None:
+    class Saving(Net):
+        def __init__(self, width: int) -> None:
+            super().__init__()
+            self.save_hyperparameters()
+
+    logger = MindInsightLogger(tmp_path, name="")
+    trainer(logger=logger, limit_train_batches=2).fit(Saving(3), loader())
+    trainer(logger=logger).test(Saving(5), loader(1), verbose=False)
+
+    assert SummaryReader(logger.log_dir).lineage().custom.values["width"] == 3  # type: ignore[union-attr]
+
+
+def test_export_options_of_a_collector_count_beside_a_logger(tmp_path: Path) -> None:
+    net = Net(probe=lambda module, x: tensor_summary("in", x))
+    logger = MindInsightLogger(tmp_path, name="")
+    collector = SummaryCollector(export_options={"tensor_format": "npy"})
+    trainer(logger=logger, callbacks=[collector], limit_train_batches=1).fit(net, loader())
+
+    assert [path.name for path in tmp_path.rglob("*.npy")] == ["in_1.npy"]
+
+
+@pytest.mark.usefixtures("only_new_garbage")
+@pytest.mark.parametrize("fits", [1, 2])
+def test_nothing_keeps_a_trainer_or_a_parameter_whose_fit_has_ended(
+    tmp_path: Path, fits: int
+) -> None:
+    logger = MindInsightLogger(tmp_path)
+    collector = SummaryCollector(
+        collect_freq=1, collect_gradients=True, collect_parameter_statistics=True
+    )
+    held: list[weakref.ref[Any]] = []
+    for _ in range(fits):
+        running, net = trainer(logger=logger, callbacks=[collector], max_epochs=1), Net()
+        running.fit(net, loader(2))
+        held += [weakref.ref(each) for each in (running, net, net.first.weight)]
+        for name in ("log", "log_dict"):  # Lightning gives them to a callback
+            vars(collector).pop(name, None)
+        del running, net
+    gc.collect()
+
+    assert [reference() for reference in held] == [None] * 3 * fits
