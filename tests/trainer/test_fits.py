@@ -462,3 +462,16 @@ def test_nothing_keeps_a_trainer_or_a_parameter_whose_fit_has_ended(
     gc.collect()
 
     assert [reference() for reference in held] == [None] * 3 * fits
+
+
+def test_a_fit_that_is_not_recorded_saves_no_state_of_a_recorded_one(tmp_path: Path) -> None:
+    collector, saved = SummaryCollector(collect_freq=1), tmp_path / "mine.ckpt"
+    logger = MindInsightLogger(tmp_path / "runs")
+    trainer(logger=logger, callbacks=[collector]).fit(Net(), loader(3))
+    running = trainer(logger=False, callbacks=[collector])
+    running.fit(Net(), loader(2))
+    running.save_checkpoint(saved)
+
+    kept = torch.load(saved, weights_only=False)
+    assert [key for key in kept if key.startswith("mindsummary_lightning")] == []
+    assert steps(logger.log_dir, "loss/auto") == [1, 2, 3]
