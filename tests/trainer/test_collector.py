@@ -530,6 +530,17 @@ def test_a_hyper_config_that_cannot_be_used_is_ignored_with_a_warning(
 # ---- where training happens
 
 
+def test_a_loader_that_ends_before_its_data_set_does_tells_no_size(tmp_path: Path) -> None:
+    class Short(DataLoader[Any]):
+        def __iter__(self) -> Any:
+            return itertools.islice(super().__iter__(), 2)
+
+    _fit(tmp_path, data=Short(loader().dataset, 4))
+
+    train = SummaryReader(tmp_path).lineage().train
+    assert (train.batch_size, train.train_dataset_size) == (4, None)  # type: ignore[union-attr]
+
+
 def test_accumulated_batches_make_one_step_and_the_loss_is_their_mean(tmp_path: Path) -> None:
     losses: list[float] = []
 

@@ -35,6 +35,10 @@ def _fit(logger: Any, batches: int, callbacks: list[Any] | None = None, **option
     return running
 
 
+def _summary_files(run: Path) -> list[str]:
+    return [name for name in files(run) if name.endswith("_MS")]
+
+
 def _versions(logger: MindInsightLogger) -> list[str]:
     return sorted(os.listdir(logger.root_dir))
 
@@ -404,18 +408,21 @@ def test_a_callback_that_has_saved_saves_the_next_fit_in_the_first_ones_director
     assert "step=3.ckpt in an earlier fit" in said
 
 
-def test_an_evaluation_by_new_objects_adds_no_file_to_the_fits(tmp_path: Path) -> None:
-    def pair() -> dict[str, Any]:
-        logger = MindInsightLogger(tmp_path, name="", version="run")
+@pytest.mark.parametrize("first", ["run", "moved"])
+def test_an_evaluation_by_new_objects_adds_no_file_to_the_fits(tmp_path: Path, first: str) -> None:
+    def pair(version: str) -> dict[str, Any]:
+        logger = MindInsightLogger(tmp_path, name="", version=version)
         return {"logger": logger, "callbacks": [SummaryCollector()]}
 
-    trainer(**pair(), limit_train_batches=3).fit(Net(), loader())
-    before = files(tmp_path / "run")
-    trainer(**pair()).test(Net(), loader(1), verbose=False)
+    trainer(**pair(first), limit_train_batches=3).fit(Net(), loader())
+    # a directory that was moved is one in which this process has recorded nothing
+    run = (tmp_path / first).rename(tmp_path / "run")
+    before = _summary_files(run)
+    trainer(**pair("run")).test(Net(), loader(1), verbose=False)
 
-    assert [name for name in files(tmp_path / "run") if name not in before] == []
-    assert steps(tmp_path / "run", "train/loss") == [0, 1, 2]
-    assert len(points(tmp_path / "run", "test/loss")) == 1
+    assert _summary_files(run) == before
+    assert steps(run, "train/loss") == [0, 1, 2]
+    assert len(points(run, "test/loss")) == 1
 
 
 def test_hyper_parameters_of_a_module_that_is_tested_in_a_fits_run_are_not_the_fits(

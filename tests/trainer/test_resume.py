@@ -202,6 +202,7 @@ def test_the_collectors_state_is_plain_and_loads_without_pickle(tmp_path: Path) 
     state = checkpoint["mindsummary_lightning.SummaryCollector"]
     assert (state["step"], state["directories"]) == (6, [str(tmp_path / "run")])
     assert isinstance(state["graph"], str)
+    assert checkpoint["mindsummary_lightning.learning_rates"] == [0.1]
 
 
 def test_a_test_from_a_checkpoint_does_not_disturb_a_later_fit(tmp_path: Path) -> None:
