@@ -636,8 +636,9 @@ def test_a_run_of_unknown_length_keeps_at_most_twenty_images(
 
 @pytest.mark.parametrize("method", ["validate", "test"])
 def test_an_evaluation_alone_records_its_lineage_and_nothing_else(
-    tmp_path: Path, method: str
+    tmp_path: Path, method: str, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.INFO)
     logger = MindInsightLogger(tmp_path)
     limits = {"limit_val_batches": 2, "limit_test_batches": 2}
     running = trainer(logger=logger, callbacks=[SummaryCollector()], **limits)
@@ -649,6 +650,8 @@ def test_an_evaluation_alone_records_its_lineage_and_nothing_else(
     ]
     assert lineage.evaluation.valid_dataset_size == 8
     assert lineage.train is None
+    said = [message.partition(": ")[0] for message in caplog.messages if "MindInsight" in message]
+    assert said == ["MindInsight files of this run"]  # not where they go while it trains
 
 
 @pytest.mark.slow
@@ -715,7 +718,7 @@ def test_logged_metrics_that_a_collector_does_not_record_are_named_once(
 ) -> None:
     class Logs(Net):
         def on_train_epoch_end(self) -> None:
-            self.log_dict(dict.fromkeys("abc", 1.0))
+            self.log_dict(dict.fromkeys(["a", "b", "c", "epoch"], 1.0))
 
     caplog.set_level(logging.INFO)
     _fit(tmp_path / "alone", Logs(), limit_train_batches=1)

@@ -153,7 +153,9 @@ def test_an_exception_in_validation_keeps_the_lineage_so_far(tmp_path: Path) -> 
     )
 
 
-def test_an_exception_before_training_leaves_no_file(tmp_path: Path) -> None:
+def test_an_exception_before_training_leaves_no_file_and_is_the_only_error(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     class Broken(Net):
         def configure_optimizers(self) -> Any:
             raise RuntimeError("mine")
@@ -165,6 +167,7 @@ def test_an_exception_before_training_leaves_no_file(tmp_path: Path) -> None:
         ).fit(Broken(), loader())
 
     assert not any(tmp_path.iterdir())
+    assert [record.message for record in caplog.records if record.levelname == "ERROR"] == []
 
 
 @pytest.mark.slow
