@@ -51,7 +51,6 @@ _TESTED_IN = {
     "recording/pending_values": "recording/test_summary_record.py",
     "recording/row_descriptions": "trainer/test_parameter_statistics.py",
     "recording/serialized_calls": "faults/test_signal_handlers.py",
-    "trainer/chain_recorder": "porting/chain/test_trainings.py",
     "trainer/checkpoint_callbacks": "trainer/test_lineage_callbacks.py",
     "trainer/checkpoint_state": "trainer/test_resume.py",
     "trainer/current_run": "trainer/test_run_identity.py",

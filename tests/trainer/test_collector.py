@@ -18,7 +18,12 @@ from PIL import Image
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
-from mindsummary_lightning import MindInsightLogger, SummaryCollector, SummaryReader
+from mindsummary_lightning import (
+    MindInsightLogger,
+    SummaryCollector,
+    SummaryReader,
+    scalar_summary,
+)
 from mindsummary_lightning.collection.schedule import Schedule
 from mindsummary_lightning.collection.step_values import StepValues
 from tests.trainer.support import Gan, Net, files, kinds, loader, points, steps, trainer
@@ -238,14 +243,13 @@ def test_a_step_is_recorded_once_though_an_epoch_ends_there(tmp_path: Path) -> N
     assert [event_step for event_step, _ in points(tmp_path, "loss/auto")] == [1, 3, 6]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("epochs", "batches", "freq", "tensor_freq", "input_freq"),
     [
         (1, 6, 10, None, None),
         (2, 5, 3, 4, None),
-        (4, 10, 1, None, None),
-        (3, 9, 2, None, 5),
+        pytest.param(4, 10, 1, None, None, marks=pytest.mark.slow),
+        pytest.param(3, 9, 2, None, 5, marks=pytest.mark.slow),
         (1, 1, 1, 1, 1),
     ],
 )
@@ -323,10 +327,13 @@ def _combination_id(value: dict[str, Any] | bool | set[str] | None) -> str:
     return "+".join(sorted(value)) if isinstance(value, set) else repr(value)[:60]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("specified", "keep", "expected"), _COMBINATIONS, ids=_combination_id)
 def test_what_is_specified_and_the_defaults_decide_what_is_collected(
-    tmp_path: Path, specified: Any, keep: bool, expected: set[str]
+    tmp_path: Path,
+    specified: Any,
+    keep: bool,
+    expected: set[str],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     _fit(
         tmp_path,
@@ -338,6 +345,7 @@ def test_what_is_specified_and_the_defaults_decide_what_is_collected(
     )
 
     assert _collected(tmp_path) == expected
+    assert [record.message for record in caplog.records if record.levelname == "ERROR"] == []
 
 
 @pytest.mark.parametrize("custom", [None, {"fold": 3}])
@@ -522,6 +530,17 @@ def test_a_hyper_config_that_cannot_be_used_is_ignored_with_a_warning(
 # ---- where training happens
 
 
+def test_a_loader_that_ends_before_its_data_set_does_tells_no_size(tmp_path: Path) -> None:
+    class Short(DataLoader[Any]):
+        def __iter__(self) -> Any:
+            return itertools.islice(super().__iter__(), 2)
+
+    _fit(tmp_path, data=Short(loader().dataset, 4))
+
+    train = SummaryReader(tmp_path).lineage().train
+    assert (train.batch_size, train.train_dataset_size) == (4, None)  # type: ignore[union-attr]
+
+
 def test_accumulated_batches_make_one_step_and_the_loss_is_their_mean(tmp_path: Path) -> None:
     losses: list[float] = []
 
@@ -541,7 +560,6 @@ def test_accumulated_batches_make_one_step_and_the_loss_is_their_mean(tmp_path: 
     )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
@@ -618,8 +636,9 @@ def test_a_run_of_unknown_length_keeps_at_most_twenty_images(
 
 @pytest.mark.parametrize("method", ["validate", "test"])
 def test_an_evaluation_alone_records_its_lineage_and_nothing_else(
-    tmp_path: Path, method: str
+    tmp_path: Path, method: str, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.INFO)
     logger = MindInsightLogger(tmp_path)
     limits = {"limit_val_batches": 2, "limit_test_batches": 2}
     running = trainer(logger=logger, callbacks=[SummaryCollector()], **limits)
@@ -631,6 +650,8 @@ def test_an_evaluation_alone_records_its_lineage_and_nothing_else(
     ]
     assert lineage.evaluation.valid_dataset_size == 8
     assert lineage.train is None
+    said = [message.partition(": ")[0] for message in caplog.messages if "MindInsight" in message]
+    assert said == ["MindInsight files of this run"]  # not where they go while it trains
 
 
 @pytest.mark.slow
@@ -656,6 +677,71 @@ def test_values_that_arrive_late_are_recorded_all_the_same(
     _fit(tmp_path, collect_freq=1)
 
     assert steps(tmp_path, "loss/auto") == [1, 2, 3, 4, 5, 6]
+
+
+def test_values_that_arrive_late_are_recorded_when_the_training_breaks_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Broken(Net):
+        def on_train_batch_start(self, batch: Any, batch_idx: int) -> None:
+            if batch_idx == 4:
+                raise RuntimeError("mine")
+
+    monkeypatch.setattr(StepValues, "is_ready", lambda self: False)
+    with pytest.raises(RuntimeError, match="mine"):
+        _fit(tmp_path, Broken(), collect_freq=1)
+
+    assert steps(tmp_path, "loss/auto") == [1, 2, 3, 4]
+
+
+def test_values_that_arrive_between_two_batches_are_recorded_before_the_second(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arrived, seen = [False], []
+
+    class Device(L.Callback):
+        def on_train_batch_start(self, *_: Any) -> None:
+            arrived[0] = False
+            seen.append(steps(tmp_path, "loss/auto") if seen else [])
+
+        def on_train_batch_end(self, *_: Any) -> None:
+            arrived[0] = True
+
+    monkeypatch.setattr(StepValues, "is_ready", lambda self: arrived[0])
+    _fit(tmp_path, collect_freq=1, limit_train_batches=3, callbacks=[Device()])
+
+    assert seen == [[], [1], [1, 2]]
+
+
+def test_logged_metrics_that_a_collector_does_not_record_are_named_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Logs(Net):
+        def on_train_epoch_end(self) -> None:
+            self.log_dict(dict.fromkeys(["a", "b", "c", "epoch"], 1.0))
+
+    caplog.set_level(logging.INFO)
+    _fit(tmp_path / "alone", Logs(), limit_train_batches=1)
+    (said,) = [message for message in caplog.messages if "does not record" in message]
+    assert "does not record logged metrics (train/loss, a, b and 1 more)" in said
+    caplog.clear()
+    logger, collector = MindInsightLogger(tmp_path / "beside"), SummaryCollector()
+    trainer(logger=logger, callbacks=[collector], limit_train_batches=1).fit(Logs(), loader())
+    assert "does not record" not in caplog.text
+
+
+def test_an_operators_value_after_a_skipped_epoch_belongs_to_no_step(tmp_path: Path) -> None:
+    class Skipping(Net):
+        def on_train_batch_start(self, batch: Any, batch_idx: int) -> int | None:
+            return -1 if (self.trainer.current_epoch, batch_idx) == (0, 1) else None
+
+        def on_train_epoch_end(self) -> None:
+            scalar_summary("late", 1.0)
+
+    _fit(tmp_path, Skipping(), loader(2), collect_freq=1, max_epochs=2)
+
+    assert SummaryReader(tmp_path).tags()["scalar"] == ["loss/auto"]
+    assert steps(tmp_path, "loss/auto") == [1, 2, 3]
 
 
 # ---- hooks

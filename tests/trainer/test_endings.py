@@ -105,7 +105,6 @@ def _end(
     return last, process.exitcode
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("error", "raised", "status"),
     [
@@ -154,7 +153,9 @@ def test_an_exception_in_validation_keeps_the_lineage_so_far(tmp_path: Path) -> 
     )
 
 
-def test_an_exception_before_training_leaves_no_file(tmp_path: Path) -> None:
+def test_an_exception_before_training_leaves_no_file_and_is_the_only_error(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     class Broken(Net):
         def configure_optimizers(self) -> Any:
             raise RuntimeError("mine")
@@ -166,6 +167,7 @@ def test_an_exception_before_training_leaves_no_file(tmp_path: Path) -> None:
         ).fit(Broken(), loader())
 
     assert not any(tmp_path.iterdir())
+    assert [record.message for record in caplog.records if record.levelname == "ERROR"] == []
 
 
 @pytest.mark.slow
@@ -187,7 +189,6 @@ def test_a_script_that_leaves_or_is_killed_in_a_hook_leaves_every_record(
     assert (custom["said"], custom.get("status")) == (5, said_of_it)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("has_collector", [True, False])
 def test_an_evaluation_leaves_the_status_of_the_fit_before_it(
     tmp_path: Path, has_collector: bool
@@ -417,6 +418,66 @@ def test_an_exception_of_saving_passes_and_leaves_the_callback_as_it_was(tmp_pat
 
     assert "on_exception" not in vars(saving)
     assert SummaryReader(tmp_path / "run").lineage().train.loss is not None  # type: ignore[union-attr]
+
+
+class _Failing(ModelCheckpoint):
+    def on_exception(self, *_: Any) -> None:
+        raise OSError("the disk is full")
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_the_first_checkpoint_saved_on_an_exception_counts_and_every_callback_is_as_it_was(
+    tmp_path: Path, fails: bool
+) -> None:
+    folders = [tmp_path / name for name in ("first", "second")]
+    first = _Failing(folders[0]) if fails else OnExceptionCheckpoint(folders[0])
+    second = OnExceptionCheckpoint(folders[1])
+    with pytest.raises((RuntimeError, OSError), match=r"mine|disk is full"):
+        trainer(
+            callbacks=[
+                SummaryCollector(tmp_path / "run"),
+                _Stop(RuntimeError("mine")),
+                first,
+                second,
+            ],
+            logger=False,
+            enable_checkpointing=True,
+        ).fit(Net(), loader())
+
+    assert ["on_exception" in vars(callback) for callback in (first, second)] == [False, False]
+    train = SummaryReader(tmp_path / "run").lineage().train
+    saved = None if fails else str(folders[0] / "on_exception.ckpt")
+    assert json.loads(train.model_path)["ckpt"] == saved  # type: ignore[union-attr]
+
+
+def test_a_test_that_fails_leaves_all_that_the_fit_before_it_recorded(tmp_path: Path) -> None:
+    class Broken(Net):
+        def on_test_batch_end(self, *_: Any) -> None:
+            raise RuntimeError("mine")
+
+    running, net = trainer(logger=False, callbacks=[SummaryCollector(tmp_path, 1)]), Broken()
+    running.fit(net, loader(3))
+    before = {path: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
+    with pytest.raises(RuntimeError, match="mine"):
+        running.test(net, loader(1), verbose=False)
+
+    assert {path: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == before
+
+
+def test_a_second_fit_that_fails_before_its_first_step_records_nothing_of_the_first(
+    tmp_path: Path,
+) -> None:
+    class Broken(Net):
+        def on_fit_start(self) -> None:
+            raise RuntimeError("mine")
+
+    logger, collector = MindInsightLogger(tmp_path, name=""), SummaryCollector(collect_freq=1)
+    trainer(logger=logger, callbacks=[collector]).fit(Net(), loader(3))
+    with pytest.raises(RuntimeError, match="mine"):
+        trainer(logger=logger, callbacks=[collector]).fit(Broken(), loader(3))
+
+    assert os.listdir(tmp_path) == ["version_0"]
+    assert steps(tmp_path / "version_0", "loss/auto") == [1, 2, 3]
 
 
 @pytest.mark.parametrize("owner", ["logger", "collector", "pair"])

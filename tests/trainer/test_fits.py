@@ -16,7 +16,13 @@ import torch
 from lightning.pytorch.callbacks import ModelCheckpoint
 from torch import nn
 
-from mindsummary_lightning import MindInsightLogger, SummaryCollector, SummaryReader, TrainLineage
+from mindsummary_lightning import (
+    MindInsightLogger,
+    SummaryCollector,
+    SummaryReader,
+    TrainLineage,
+    tensor_summary,
+)
 from mindsummary_lightning.reading.run_tree import find_run_directories
 from tests.trainer.support import Net, files, loader, points, run_script, steps, trainer
 
@@ -27,6 +33,10 @@ def _fit(logger: Any, batches: int, callbacks: list[Any] | None = None, **option
     )
     running.fit(Net(), loader(20))
     return running
+
+
+def _summary_files(run: Path) -> list[str]:
+    return [name for name in files(run) if name.endswith("_MS")]
 
 
 def _versions(logger: MindInsightLogger) -> list[str]:
@@ -51,7 +61,6 @@ def test_each_fit_from_step_0_through_one_logger_is_a_run(
     assert sum("holds an earlier fit" in record.message for record in caplog.records) == 2
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("callback", [SummaryCollector, TrainLineage])
 def test_the_checkpoints_of_a_second_fit_are_in_its_own_run(tmp_path: Path, callback: Any) -> None:
     logger = MindInsightLogger(tmp_path, name="")
@@ -161,16 +170,15 @@ def _resume(logger: Any, checkpoint: Path, callbacks: list[Any]) -> None:
     running.fit(Net(), loader(20), ckpt_path=checkpoint)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "saved_by"),
     [
-        ("pair", "ModelCheckpoint"),
-        ("pair", "ModelCheckpoint elsewhere"),
+        pytest.param("pair", "ModelCheckpoint", marks=pytest.mark.slow),
+        pytest.param("pair", "ModelCheckpoint elsewhere", marks=pytest.mark.slow),
         ("pair", "hand elsewhere"),
         ("logger alone", "ModelCheckpoint elsewhere"),
-        ("logger alone", "hand"),
-        ("collector apart", "hand elsewhere"),
+        pytest.param("logger alone", "hand", marks=pytest.mark.slow),
+        pytest.param("collector apart", "hand elsewhere", marks=pytest.mark.slow),
         ("logger alone", "hand elsewhere"),
     ],
 )
@@ -293,7 +301,6 @@ def test_a_second_fit_into_a_given_directory_shows_its_own_graph(tmp_path: Path)
     assert (5, 4) in [parameter.type.shape for parameter in graph.parameters]  # type: ignore[union-attr]
 
 
-@pytest.mark.slow
 def test_a_fit_that_breaks_off_and_is_started_again_is_a_run_of_its_own(tmp_path: Path) -> None:
     class Stop(L.Callback):
         def on_train_batch_end(self, trainer: Any, *_: Any) -> None:
@@ -320,7 +327,6 @@ def test_the_files_options_of_a_collector_count_beside_a_logger(
     assert steps(logger.log_dir, "loss/auto") == [1, 2, 3, 4, 5, 6]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("option", "first", "second"),
     [
@@ -387,3 +393,92 @@ def test_of_runs_that_start_together_each_has_a_directory_and_an_unused_one_leav
     for run in found:
         assert steps(run, "train/loss") == [0, 1, 2]
         assert len(os.listdir(Path(run, "checkpoints"))) == 1
+
+
+def test_a_callback_that_has_saved_saves_the_next_fit_in_the_first_ones_directory_and_says_so(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    logger, saving = MindInsightLogger(tmp_path, name=""), ModelCheckpoint(filename="{step}")
+    for batches in (3, 2):
+        _fit(logger, batches, [saving], enable_checkpointing=True)
+
+    assert [path.parent.parent.name for path in tmp_path.rglob("*.ckpt")] == ["version_0"]
+    (said,) = [record.message for record in caplog.records if "already saved" in record.message]
+    assert said.startswith("this ModelCheckpoint has already saved ")
+    assert "step=3.ckpt in an earlier fit" in said
+
+
+@pytest.mark.parametrize("first", ["run", "moved"])
+def test_an_evaluation_by_new_objects_adds_no_file_to_the_fits(tmp_path: Path, first: str) -> None:
+    def pair(version: str) -> dict[str, Any]:
+        logger = MindInsightLogger(tmp_path, name="", version=version)
+        return {"logger": logger, "callbacks": [SummaryCollector()]}
+
+    trainer(**pair(first), limit_train_batches=3).fit(Net(), loader())
+    # a directory that was moved is one in which this process has recorded nothing
+    run = (tmp_path / first).rename(tmp_path / "run")
+    before = _summary_files(run)
+    trainer(**pair("run")).test(Net(), loader(1), verbose=False)
+
+    assert _summary_files(run) == before
+    assert steps(run, "train/loss") == [0, 1, 2]
+    assert len(points(run, "test/loss")) == 1
+
+
+def test_hyper_parameters_of_a_module_that_is_tested_in_a_fits_run_are_not_the_fits(
+    tmp_path: Path,
+) -> None:
+    class Saving(Net):
+        def __init__(self, width: int) -> None:
+            super().__init__()
+            self.save_hyperparameters()
+
+    logger = MindInsightLogger(tmp_path, name="")
+    trainer(logger=logger, limit_train_batches=2).fit(Saving(3), loader())
+    trainer(logger=logger).test(Saving(5), loader(1), verbose=False)
+
+    assert SummaryReader(logger.log_dir).lineage().custom.values["width"] == 3  # type: ignore[union-attr]
+
+
+def test_export_options_of_a_collector_count_beside_a_logger(tmp_path: Path) -> None:
+    net = Net(probe=lambda module, x: tensor_summary("in", x))
+    logger = MindInsightLogger(tmp_path, name="")
+    collector = SummaryCollector(export_options={"tensor_format": "npy"})
+    trainer(logger=logger, callbacks=[collector], limit_train_batches=1).fit(net, loader())
+
+    assert [path.name for path in tmp_path.rglob("*.npy")] == ["in_1.npy"]
+
+
+@pytest.mark.usefixtures("only_new_garbage")
+@pytest.mark.parametrize("fits", [1, 2])
+def test_nothing_keeps_a_trainer_or_a_parameter_whose_fit_has_ended(
+    tmp_path: Path, fits: int
+) -> None:
+    logger = MindInsightLogger(tmp_path)
+    collector = SummaryCollector(
+        collect_freq=1, collect_gradients=True, collect_parameter_statistics=True
+    )
+    held: list[weakref.ref[Any]] = []
+    for _ in range(fits):
+        running, net = trainer(logger=logger, callbacks=[collector], max_epochs=1), Net()
+        running.fit(net, loader(2))
+        held += [weakref.ref(each) for each in (running, net, net.first.weight)]
+        for name in ("log", "log_dict"):  # Lightning gives them to a callback
+            vars(collector).pop(name, None)
+        del running, net
+    gc.collect()
+
+    assert [reference() for reference in held] == [None] * 3 * fits
+
+
+def test_a_fit_that_is_not_recorded_saves_no_state_of_a_recorded_one(tmp_path: Path) -> None:
+    collector, saved = SummaryCollector(collect_freq=1), tmp_path / "mine.ckpt"
+    logger = MindInsightLogger(tmp_path / "runs")
+    trainer(logger=logger, callbacks=[collector]).fit(Net(), loader(3))
+    running = trainer(logger=False, callbacks=[collector])
+    running.fit(Net(), loader(2))
+    running.save_checkpoint(saved)
+
+    kept = torch.load(saved, weights_only=False)
+    assert [key for key in kept if key.startswith("mindsummary_lightning")] == []
+    assert steps(logger.log_dir, "loss/auto") == [1, 2, 3]

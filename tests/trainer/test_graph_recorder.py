@@ -170,3 +170,19 @@ def test_the_first_of_accumulated_batches_is_observed(tmp_path: Path) -> None:
     (graph,) = graphs(tmp_path)
     assert calls == [0, 1, 2]
     assert {constant.value for constant in graph.constants} == {1}
+
+
+@pytest.mark.parametrize("hook", ["on_after_backward", "on_before_backward"])
+def test_the_graph_of_a_first_step_that_breaks_off_after_its_loss_is_recorded(
+    tmp_path: Path, hook: str
+) -> None:
+    def fail(*_: Any) -> None:
+        raise ValueError("of the user")
+
+    net = type("Broken", (Net,), {hook: fail})()
+    with pytest.raises(ValueError, match="of the user"):
+        fit(tmp_path, net)
+
+    (graph,) = graphs(tmp_path)
+    assert "CrossEntropyLoss" in op_types(graph)
+    assert "training_step" not in vars(net)

@@ -39,7 +39,6 @@ class _Hostile:
         raise RuntimeError(f"no {name}")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", _CALLBACKS)
 def test_no_hook_raises_whatever_the_trainer_the_module_and_the_batch_do(
     tmp_path: Path, name: str, caplog: pytest.LogCaptureFixture
@@ -83,6 +82,59 @@ def test_an_interrupt_passes(kind: type[BaseException]) -> None:
 
     with pytest.raises(kind):
         Interrupted().on_train_end()
+
+
+def test_every_hook_and_teardown_are_guarded_and_no_other_method() -> None:
+    class Broken:
+        def __init__(self) -> None:
+            self._guard = HookGuard(logging.getLogger(__name__), "Broken")
+
+        def fail(self) -> None:
+            raise LookupError("mine")
+
+        on_train_start = on_exception = setup = teardown = state_dict = fail
+
+    callback: Any = guarded_hooks(Broken)()
+    for guarded in ("on_train_start", "on_exception", "teardown"):
+        getattr(callback, guarded)()
+    for free in ("setup", "state_dict"):
+        with pytest.raises(LookupError, match="mine"):
+            getattr(callback, free)()
+
+
+def test_the_total_is_of_the_errors_since_the_last_total_and_of_one_error_there_is_none(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    guard, totals = HookGuard(logging.getLogger(__name__), "Ours"), []
+    for errors in (1, 3, 0, 2, 1):
+        for _ in range(errors):
+            with guard("a value"):
+                raise LookupError("mine")
+        caplog.clear()
+        guard.log_total()
+        totals.append(caplog.messages)
+
+    total = "Ours failed to record {} times in total"
+    assert totals == [[], [total.format(3)], [], [total.format(2)], []]
+
+
+def test_of_each_kind_of_error_and_of_each_value_the_first_is_named(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    guard = HookGuard(logging.getLogger(__name__), "Ours")
+    for what, error in (
+        *[("a value", LookupError("mine"))] * 2,
+        ("a value", ValueError("mine")),
+        ("another", LookupError("mine")),
+    ):
+        with guard(what):
+            raise error
+
+    assert [message.partition(". ")[0] for message in caplog.messages] == [
+        "Ours could not record a value: LookupError: mine",
+        "Ours could not record a value: ValueError: mine",
+        "Ours could not record another: LookupError: mine",
+    ]
 
 
 def test_hooks_raise_if_the_logger_is_to_raise(

@@ -68,6 +68,7 @@ def test_without_any_logger_the_collector_records_nothing_and_says_it_once(
 
     assert files(tmp_path) == []
     assert sum("records nothing" in record.message for record in caplog.records) == 1
+    assert [record.message for record in caplog.records if record.levelname == "ERROR"] == []
 
 
 @pytest.mark.slow

@@ -28,6 +28,10 @@ from mindsummary_lightning.trainer.trainer_frames import resume_path
 from tests.trainer.support import NAMESPACES, Net, files, loader, module_of, points, steps, trainer
 
 _KINDS = ("collector", "pair", "logger")
+_QUICK_IF_PAIR = [
+    "pair",
+    *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("collector", "logger")),
+]
 
 
 def _fit(kind: str, run: Path, batches: int, module: Any = None, **options: Any) -> Any:
@@ -58,8 +62,7 @@ def _said(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.message for record in caplog.records if "earlier fit" in record.message]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", _KINDS)
+@pytest.mark.parametrize("kind", _QUICK_IF_PAIR)
 def test_a_second_fit_into_a_directory_by_new_objects_begins_again_with_one_warning(
     tmp_path: Path, kind: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -95,8 +98,7 @@ def test_a_logger_and_a_collector_in_one_directory_begin_one_file(
     assert len(_said(caplog)) == 1
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", _KINDS)
+@pytest.mark.parametrize("kind", _QUICK_IF_PAIR)
 def test_a_fit_that_goes_on_after_another_trainers_does_not_join_that_ones_curve(
     tmp_path: Path, kind: str
 ) -> None:
@@ -192,8 +194,7 @@ def test_a_relative_directory_lies_where_the_logger_was_made(
     assert files(tmp_path / "elsewhere") == []
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", _KINDS)
+@pytest.mark.parametrize("kind", _QUICK_IF_PAIR)
 def test_a_tuner_begins_no_fit(tmp_path: Path, kind: str, caplog: pytest.LogCaptureFixture) -> None:
     run = tmp_path / "run"
     _fit(kind, run, 4)
@@ -231,7 +232,6 @@ def test_copies_of_a_logger_in_processes_of_their_own_have_a_run_each_and_a_give
     assert len(_said(caplog)) == len(runs) - 1
 
 
-@pytest.mark.slow
 def test_a_fit_that_begins_again_shows_no_lineage_of_the_earlier_one(tmp_path: Path) -> None:
     run = tmp_path / "run"
     for custom in ({"note": "first", "gone": 1}, {"note": "second"}):

@@ -31,6 +31,9 @@ from tests.warm_processes import run_two_ranks, run_warm
 # Lightning: a Trainer that launches processes fits once
 _NO_SPAWN = ("same_trainer_after_failure",)
 
+_SLOW_LOGGER = pytest.param("L", marks=pytest.mark.slow)
+_QUICK_IF_BOTH = [_SLOW_LOGGER, pytest.param("C", marks=pytest.mark.slow), "B"]
+
 
 def _check(run: Path, kind: str, expected: Expected) -> None:
     if kind != "C":
@@ -77,8 +80,7 @@ def _check_processes(directory: Path, kind: str) -> None:
     _check_all(directory, kind, {name: Expected(**facts) for name, facts in found.items()})
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["L", "C", "B"])
+@pytest.mark.parametrize("kind", _QUICK_IF_BOTH)
 @pytest.mark.parametrize("flow", FLOWS)
 def test_every_run_holds_what_its_fit_recorded(
     tmp_path: Path, flow: str, kind: str, caplog: pytest.LogCaptureFixture
@@ -108,8 +110,7 @@ def test_a_fit_that_stops_in_any_hook_keeps_its_run(
     _check_all(tmp_path, kind, flow.runs)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["L", "B"])
+@pytest.mark.parametrize("kind", [_SLOW_LOGGER, "B"])
 @pytest.mark.parametrize(
     "flow", ["two_fits", "fit_after_failure", "fit_after_failed_test", "resumed_fit"]
 )
@@ -176,8 +177,9 @@ def _warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in ours if record.levelname == "WARNING"]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["logger", "pair", "collector"])
+@pytest.mark.parametrize(
+    "kind", [pytest.param("logger", marks=pytest.mark.slow), "pair", "collector"]
+)
 def test_a_checkpoint_callback_of_an_earlier_fit_is_named_in_one_line_and_its_file_is_not_this_fits(
     tmp_path: Path, kind: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -271,7 +273,6 @@ def test_hyper_parameters_that_the_trainer_does_not_log_are_not_recorded(
     assert "width" not in SummaryReader(logger.log_dir).lineage().custom.values  # type: ignore[union-attr]
 
 
-@pytest.mark.slow
 def test_a_collector_of_the_loggers_directory_is_that_loggers(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -307,7 +308,6 @@ def test_a_fit_that_trains_nothing_announces_no_directory(
     assert os.listdir(tmp_path) == []
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["logger", "pair"])
 def test_a_resume_into_a_run_of_its_own_is_explained_once(
     tmp_path: Path, kind: str, caplog: pytest.LogCaptureFixture
@@ -439,8 +439,7 @@ def _validates_itself(outer: Any, module: Any) -> None:
     outer.validate(module, loader(2), verbose=False)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["L", "B"])
+@pytest.mark.parametrize("kind", [_SLOW_LOGGER, "B"])
 @pytest.mark.parametrize("stops", [False, True])
 @pytest.mark.parametrize("call", [_validates, _fits])
 def test_a_call_within_a_fit_takes_neither_values_nor_status_of_it(
@@ -466,7 +465,6 @@ def test_a_call_within_a_fit_takes_neither_values_nor_status_of_it(
         assert _status(tmp_path / "version_1") == "success"
 
 
-@pytest.mark.slow
 def test_a_fit_whose_hook_validates_with_its_own_trainer_has_failed(tmp_path: Path) -> None:
     logger = MindInsightLogger(tmp_path, name="")
     running = trainer(logger=logger, callbacks=[_Nested(_validates_itself, stops=False)])
