@@ -11,6 +11,7 @@ import lightning as L
 import numpy as np
 import pytest
 import torch
+from lightning.pytorch.plugins import MixedPrecision
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -62,7 +63,8 @@ class Port(L.LightningModule):
         self.number = next(self.numbers)
         if self.way == "fails" and self.number == 2:
             raise ValueError("odd value\nin the batch")
-        return (self(batch[0]) - batch[1]).square().mean()
+        loss = (self(batch[0]) - batch[1]).square().mean()
+        return 1.5 * loss if self.way == "loss" else loss
 
     def on_before_optimizer_step(self, optimizer: Any) -> None:
         if self.way == "breaks" and self.number == 2:
@@ -203,9 +205,10 @@ def test_a_fit_that_breaks_off_gives_back_what_the_check_changed(recorded: Path)
     assert check.report is None
     assert _state(port, data) == before
     assert (running.limit_val_batches, running.num_sanity_val_steps) == (3, 0)
-    port.way = ""
-    _fit(port, check)
+    other = _port()
+    _fit(other, check)
     assert _found(check) == []
+    assert _state(other, data) == before
 
 
 def test_a_step_that_fails_on_the_originals_values_is_not_tested(recorded: Path) -> None:
@@ -264,6 +267,21 @@ def test_weights_before_a_later_step_are_the_originals(recorded: Path) -> None:
 
     assert _found(check) == []
     assert check.report.to_dict()["not_tested"] == _TAKEN_OVER
+
+
+def test_a_loss_of_another_size_is_a_mistake(recorded: Path) -> None:
+    check = PortCheck(recorded, steps=1)
+    _fit(_port("loss"), check)
+
+    assert _found(check) == [("", "loss")]
+
+
+def test_a_loss_that_is_scaled_for_mixed_precision_is_none(recorded: Path) -> None:
+    scaler = torch.amp.GradScaler("cpu", init_scale=2.0**6)
+    check = PortCheck(recorded, steps=1)
+    _fit(_port(), check, plugins=MixedPrecision("16-mixed", "cpu", scaler))
+
+    assert _found(check) == []
 
 
 def test_several_processes_are_refused(recorded: Path) -> None:
