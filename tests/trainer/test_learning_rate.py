@@ -60,7 +60,6 @@ def _rates(run: Path) -> tuple[float | None, float]:
     return lineage.train.learning_rate, float(lineage.custom.values["final_learning_rate"])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("callback", [SummaryCollector, TrainLineage])
 @pytest.mark.parametrize(
     ("scheduler", "final"),
@@ -155,7 +154,6 @@ def test_a_resumed_fit_has_the_rates_of_its_checkpoint_and_the_next_fit_its_own(
     assert SummaryReader(tmp_path / "second").lineage().train.learning_rate == 0.75
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("callback", [SummaryCollector, TrainLineage])
 def test_a_fit_that_continues_its_trainers_has_the_rates_of_the_first_and_another_its_own(
     tmp_path: Path, callback: Any
