@@ -177,6 +177,31 @@ def test_the_end_of_a_fit_lets_go_of_the_files(tmp_path: Path, kind: Any) -> Non
     assert [path for path in held if path.startswith(os.path.realpath(tmp_path))] == []
 
 
+def test_the_lineage_is_written_again_behind_a_checkpoint_of_the_user(tmp_path: Path) -> None:
+    losses: list[float | None] = []
+
+    class Saving(Net):
+        def on_train_batch_end(self, outputs: Any, batch: Any, batch_idx: int) -> None:
+            if batch_idx == 1:
+                self.trainer.save_checkpoint(tmp_path / "mine.ckpt")
+
+        def on_train_batch_start(self, batch: Any, batch_idx: int) -> None:
+            losses.append(_lineage(tmp_path / "run").train.loss)  # type: ignore[union-attr]
+
+    trainer(logger=False, callbacks=[TrainLineage(tmp_path / "run")]).fit(Saving(), loader(4))
+
+    assert [loss is not None for loss in losses] == [False, False, True, True]
+
+
+def test_a_callback_that_is_given_as_a_logger_is_named(tmp_path: Path) -> None:
+    ours = EvalLineage(tmp_path / "run")
+
+    with pytest.raises(TypeError, match="must be a logger, got a EvalLineage"):
+        ours.log_metrics({"a": 1.0})
+    with pytest.raises(AttributeError, match="'EvalLineage' object has no attribute 'other'"):
+        ours.other()
+
+
 def test_constructing_them_makes_nothing(tmp_path: Path) -> None:
     TrainLineage(tmp_path / "a")
     EvalLineage(tmp_path / "b")

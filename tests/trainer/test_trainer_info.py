@@ -131,6 +131,7 @@ def test_rates_are_those_of_each_group_that_has_a_finite_one() -> None:
 
     assert learning_rates(running) == [0.5, 0.75]
     assert first_learning_rates(running) == [0.25, -FLOAT32_MAX, 0.75]
+    assert learning_rates(_Hollow()) == first_learning_rates(_Hollow()) == []
 
 
 def test_settings_are_the_device_and_the_first_rates_of_several_groups() -> None:
