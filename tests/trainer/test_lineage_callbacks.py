@@ -93,6 +93,26 @@ def test_the_loss_of_accumulated_batches_is_the_loss_of_one(tmp_path: Path) -> N
     assert _lineage(tmp_path).train.loss == pytest.approx(losses[-1])  # type: ignore[union-attr]
 
 
+def test_the_loss_of_manual_optimization_is_the_last_one(tmp_path: Path) -> None:
+    losses: list[float] = []
+
+    class ByHand(Net):
+        def __init__(self) -> None:
+            super().__init__()
+            self.automatic_optimization = False
+
+        def training_step(self, batch: Any, batch_idx: int) -> Any:
+            loss = super().training_step(batch, batch_idx)
+            losses.append(loss.item())
+            self.manual_backward(loss)
+            self.optimizers().step()  # type: ignore[union-attr]
+            return loss
+
+    trainer(logger=False, callbacks=[TrainLineage(tmp_path)]).fit(ByHand(), loader(3))
+
+    assert _lineage(tmp_path).train.loss == pytest.approx(losses[-1])  # type: ignore[union-attr]
+
+
 @pytest.mark.parametrize("method", ["validate", "test"])
 def test_an_evaluation_alone_is_recorded(tmp_path: Path, method: str) -> None:
     running = trainer(logger=False, callbacks=[EvalLineage(tmp_path), TrainLineage(tmp_path)])

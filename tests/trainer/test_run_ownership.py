@@ -227,6 +227,8 @@ def test_a_directory_holds_what_was_recorded_there_since_a_fit_began(tmp_path: P
     assert (contents(run, has_own_values=True), newest_fit_has_recorded(run)) == (Holds.FIT, True)
     assert reports_status(fitting, TrainerCall.NEW_FIT, run, Holds.OTHERS)
     assert not reports_status(_Fitting(), TrainerCall.NEW_FIT, run, Holds.OTHERS)
+    assert reports_status(fitting, TrainerCall.EVALUATION, run, Holds.VALUES)
+    assert not reports_status(fitting, TrainerCall.EVALUATION, run, Holds.FIT)
     assert kind_of_call(fitting, run, resumes=False, is_tuning=False) is TrainerCall.CONTINUED_FIT
     assert kind_of_call(fitting, run, resumes=True, is_tuning=False) is TrainerCall.RESUMED_FIT
     assert kind_of_call(fitting, run, resumes=True, is_tuning=True) is TrainerCall.TUNING
@@ -236,6 +238,7 @@ def test_a_directory_holds_what_was_recorded_there_since_a_fit_began(tmp_path: P
     assert kind_of_call(fitting, run, resumes=True, is_tuning=True) is TrainerCall.EVALUATION
 
     begin_fit(_Fitting(), run)  # which records nothing
+    (tmp_path / "run" / "notes.txt").touch()
     assert contents(run, has_own_values=False) is Holds.FIT
     assert not newest_fit_has_recorded(run)
 
