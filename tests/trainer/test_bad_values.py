@@ -263,6 +263,9 @@ _WRONG: list[tuple[Callable[[Path], object], type[Exception], str]] = [
     (lambda p: MindInsightLogger(p).log_image("", [np.zeros((4, 4))]), ValueError, "name"),
     (lambda p: MindInsightLogger(p).log_image(3, []), TypeError, "name"),  # type: ignore[arg-type]
     (lambda p: MindInsightLogger(p).log_image("a", np.zeros((4, 4))), TypeError, "list of images"),
+    (lambda p: MindInsightLogger(p).log_image("a", "a.png"), TypeError, "list of images, got str"),
+    (lambda p: MindInsightLogger(p).log_image("a", p), TypeError, "list of images, got .*Path"),
+    (lambda p: MindInsightLogger(p).log_image("a", 5), TypeError, "list of images, got int"),  # type: ignore[arg-type]
     (
         lambda p: MindInsightLogger(p).log_image("a", [np.zeros((4, 4))], dataformats="WX"),
         ValueError,

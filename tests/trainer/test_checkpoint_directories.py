@@ -16,8 +16,6 @@ from lightning.pytorch.strategies import SingleDeviceStrategy
 from mindsummary_lightning import MindInsightLogger, SummaryCollector, SummaryReader
 from tests.trainer.support import Net, loader, points, trainer
 
-pytestmark = pytest.mark.slow
-
 
 class Sharded(SingleDeviceStrategy):
     """Saves as DeepSpeed does: a directory, with the shards in a directory of their own.

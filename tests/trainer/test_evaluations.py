@@ -88,7 +88,6 @@ def test_evaluations_wait_ten_seconds_after_others(tmp_path: Path) -> None:
     assert found == [0, 0, 0, 3, 3, 4]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("target", ["own directory", "logger", "callback"])
 @pytest.mark.parametrize("is_interrupted", [False, True])
 def test_the_last_evaluation_of_a_run_is_recorded(
@@ -230,7 +229,6 @@ class Prune(L.Callback):
         raise pytest.importorskip("optuna").TrialPruned("not worth it")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("collector_is", ["first", "last", "beside a logger", "lineage callbacks"])
 def test_a_pruned_trial_has_its_last_metric_its_epochs_and_its_status(
     tmp_path: Path, collector_is: str
@@ -256,6 +254,53 @@ def test_a_pruned_trial_has_its_last_metric_its_epochs_and_its_status(
 
 
 _WITH_LOGGER = ("beside a logger", "lineage callbacks")
+
+
+@pytest.mark.parametrize("kind", [SummaryCollector, EvalLineage])
+def test_a_sanity_check_is_no_evaluation(tmp_path: Path, kind: Any) -> None:
+    options = {"num_sanity_val_steps": 2, "check_val_every_n_epoch": 2}
+    running = trainer(logger=False, callbacks=[kind(tmp_path)], **options)
+    running.fit(Net(), loader(2), loader(2))
+    assert _metrics(tmp_path) == {}
+
+    running.validate(Net(), loader(3), verbose=False)
+    assert _metrics(tmp_path).keys() == {"val/loss"}
+    assert SummaryReader(tmp_path).lineage().evaluation.valid_dataset_size == 12
+
+
+def test_a_test_behind_a_validation_that_waits_is_recorded_with_its_own_data_set(
+    tmp_path: Path,
+) -> None:
+    clock = Clock()
+    with closing(RunRecorder(str(tmp_path))) as record:
+        lineage = LineageRecorder(record, timer=clock)
+        found = []
+        for kind, batches in (("val", 1), ("val", 2), ("test", 3)):
+            running = SimpleNamespace(
+                callback_metrics={},
+                testing=kind == "test",
+                num_val_batches=[batches],
+                num_test_batches=[batches],
+                val_dataloaders=loader(batches),
+                test_dataloaders=loader(batches),
+            )
+            lineage.evaluation_begins(running)
+            for number, batch in enumerate(loader(batches)):
+                lineage.evaluation_batch(running, batch, number, 0)
+            running.callback_metrics[f"{kind}/loss"] = float(batches)
+            lineage.evaluation_ends(running)
+            evaluation = SummaryReader(tmp_path).lineage().evaluation
+            found.append((_metrics(tmp_path), evaluation.valid_dataset_size))
+        lineage.end()
+        evaluation = SummaryReader(tmp_path).lineage().evaluation
+        found.append((_metrics(tmp_path), evaluation.valid_dataset_size))
+
+    assert found == [
+        ({"val/loss": 1.0}, 4),
+        ({"val/loss": 1.0}, 4),
+        ({"val/loss": 2.0}, 8),
+        ({"val/loss": 2.0, "test/loss": 3.0}, 12),
+    ]
 
 
 def test_an_evaluation_that_breaks_off_in_a_batch_has_no_metric(tmp_path: Path) -> None:

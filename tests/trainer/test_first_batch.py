@@ -61,7 +61,6 @@ def test_loaders_are_believed_what_their_first_batch_has(tmp_path: Path, way: st
     assert lineage.dataset.parameter["op_type"] == "BatchDataset"
 
 
-@pytest.mark.slow
 @every_way
 def test_a_size_that_does_not_fit_is_left_out(tmp_path: Path, way: str) -> None:
     doubled = DataLoader(
@@ -95,7 +94,6 @@ class Short(DataLoader[Any]):
             yield batch
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", [Twice, Short])
 @every_way
 def test_a_number_of_batches_that_an_epoch_does_not_have_tells_no_size(
@@ -165,7 +163,6 @@ class Hyper(Net):
         return self.total_loss(batch)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("compute", "name"),
     [
@@ -218,11 +215,18 @@ def test_accumulation_and_precision_do_not_hide_the_loss(tmp_path: Path, options
     )
 
 
-def test_the_losses_of_manual_optimization_are_named_together(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("other", "names"),
+    [(F.huber_loss, "mse_loss, huber_loss"), (lambda x, y: (x - y).abs().mean(), None)],
+    ids=["both known", "one by hand"],
+)
+def test_the_losses_of_manual_optimization_are_named_together(
+    tmp_path: Path, other: Any, names: str | None
+) -> None:
     class Two(Gan):
         def training_step(self, batch: Any, batch_idx: int) -> None:
             for index, (optimizer, compute) in enumerate(
-                zip(self.optimizers(), (F.mse_loss, F.huber_loss), strict=True)
+                zip(self.optimizers(), (F.mse_loss, other), strict=True)
             ):
                 optimizer.zero_grad()
                 part = list(self.children())[index]
@@ -231,10 +235,7 @@ def test_the_losses_of_manual_optimization_are_named_together(tmp_path: Path) ->
                 self.manual_backward(compute(output, torch.zeros_like(output)))
                 optimizer.step()
 
-    assert (
-        lineage_of(tmp_path, "collector", Two(), loader()).train.loss_function
-        == "mse_loss, huber_loss"
-    )
+    assert lineage_of(tmp_path, "collector", Two(), loader()).train.loss_function == names
 
 
 class Skipping(Net):

@@ -43,7 +43,6 @@ def _metadata(run: Path) -> dict[str, Any]:
     return dict(json.loads((run / "ckpt_dir" / "train_metadata.json").read_text(encoding="utf-8")))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("data", "options", "expected"),
     [
@@ -128,19 +127,27 @@ def test_a_landscape_whose_checkpoints_did_not_fit_says_how_many_bytes_they_need
         SummaryLandscape(tmp_path).generate(Large(), loader(2))
 
 
-def test_parameters_of_fsdp1_are_never_gathered(tmp_path: Path) -> None:
-    class Flattened(Net):
-        def on_train_start(self) -> None:
-            self.first.weight._fsdp_flattened = True  # type: ignore[assignment]  # as FSDP1 marks it
+@pytest.mark.parametrize(
+    ("specified", "level"), [({}, "DEBUG"), ({"collect_landscape": {}}, "WARNING")]
+)
+def test_parameters_of_fsdp1_are_never_gathered(
+    tmp_path: Path, specified: Any, level: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    gathered: list[str] = []
 
+    class Flattened(Net):
         def state_dict(self, *args: Any, **kwargs: Any) -> Any:
-            raise AssertionError("FSDP1 would wait for the other ranks here")
+            gathered.append("FSDP1 would wait for the other ranks here")
+            return super().state_dict(*args, **kwargs)
 
     net = Flattened()
-    net.first.weight._fsdp_flattened = True  # type: ignore[assignment]
-    _fit(tmp_path, net, collector={"collect_specified_data": {"collect_landscape": {}}})
+    net.first.weight._fsdp_flattened = True  # type: ignore[assignment]  # as FSDP1 marks it
+    caplog.set_level(logging.DEBUG, "mindsummary_lightning")
+    _fit(tmp_path, net, collector={"collect_specified_data": specified})
 
-    assert [name for name in files(tmp_path) if "ckpt" in name] == []
+    assert [name for name in files(tmp_path) if "ckpt" in name] == gathered == []
+    (line,) = [record for record in caplog.records if "loss landscape" in record.message]
+    assert line.levelname == level
 
 
 def test_what_to_set_is_said_at_the_start_if_no_landscape_would_fit(
@@ -189,7 +196,6 @@ class Watching(Net):
         self.found.append(len(list(self.run.glob("ckpt_dir/*.ckpt"))))
 
 
-@pytest.mark.slow
 def test_steps_behind_one_another_are_written_together_and_others_at_once(tmp_path: Path) -> None:
     default, far = Watching(tmp_path / "default"), Watching(tmp_path / "far")
     _fit(default.run, default, loader(21))
@@ -204,7 +210,6 @@ def test_steps_behind_one_another_are_written_together_and_others_at_once(tmp_pa
     assert not torch.equal(first["first.weight"], last["first.weight"])
 
 
-@pytest.mark.slow
 def test_what_waits_is_written_when_the_run_breaks_off_or_has_an_end(tmp_path: Path) -> None:
     broken, short = Watching(tmp_path / "broken", stop=7), Watching(tmp_path / "short")
     with pytest.raises(SystemExit):
@@ -242,6 +247,31 @@ def test_where_only_the_last_checkpoint_fits_it_is_that_of_the_last_step_that_wa
     assert all(torch.equal(tensor, module.state_dict()[key]) for key, tensor in saved.items())
 
 
+@pytest.mark.parametrize(("epochs", "expected"), [(4, ["1", "3"]), (2, ["2"])])
+def test_epochs_are_saved_at_their_ends_and_only_the_last_where_no_more_fits(
+    tmp_path: Path, epochs: int, expected: list[str]
+) -> None:
+    ends: dict[str, dict[str, Any]] = {}
+
+    class Noting(Net):
+        def on_train_epoch_end(self) -> None:
+            weights = {name: value.tolist() for name, value in self.state_dict().items()}
+            ends[str(self.current_epoch + 1)] = weights
+
+    settings = {"unit": "epoch", "intervals": [[1, 3, 7]]}
+    options: dict[str, Any] = {"collect_specified_data": {"collect_landscape": settings}}
+    if epochs == 2:
+        size = sum(tensor.nbytes for tensor in Net().state_dict().values())
+        options["landscape_max_bytes"] = 2 * size
+    _fit(tmp_path, Noting(), loader(3), options, max_epochs=epochs)
+
+    names = _metadata(tmp_path)["model_params_file_map"]
+    assert list(names) == expected
+    for number, name in names.items():
+        saved = torch.load(tmp_path / "ckpt_dir" / name, weights_only=True)
+        assert {key: value.tolist() for key, value in saved.items()} == ends[number]
+
+
 class Trained(Large):
     def training_step(self, batch: Any, batch_idx: int) -> Any:
         return super().training_step(batch, batch_idx) + self.ballast.sum()
@@ -263,7 +293,6 @@ def peak_of_first_step(callbacks: list[Any]) -> tuple[int, int]:
     return int(live.max()), sum(parameter.nbytes for parameter in net.parameters())
 
 
-@pytest.mark.slow
 def test_a_model_above_the_budget_is_not_copied_to_find_that_out(tmp_path: Path) -> None:
     plain, size = peak_of_first_step([])
     recorded, _ = peak_of_first_step([SummaryCollector(tmp_path)])

@@ -60,7 +60,6 @@ def _rates(run: Path) -> tuple[float | None, float]:
     return lineage.train.learning_rate, float(lineage.custom.values["final_learning_rate"])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("callback", [SummaryCollector, TrainLineage])
 @pytest.mark.parametrize(
     ("scheduler", "final"),
@@ -138,7 +137,23 @@ def test_a_resumed_run_has_the_rates_of_its_first_part(
     assert _rates(tmp_path / place)[0] == 0.25
 
 
-@pytest.mark.slow
+@pytest.mark.parametrize("callback", [SummaryCollector, TrainLineage])
+def test_a_resumed_fit_has_the_rates_of_its_checkpoint_and_the_next_fit_its_own(
+    tmp_path: Path, callback: Any
+) -> None:
+    first = trainer(logger=False, callbacks=[callback(tmp_path / "first")])
+    first.fit(Scheduled("none"), loader(2))
+    first.save_checkpoint(tmp_path / "saved.ckpt")
+    ours = callback(tmp_path / "second")
+    trainer(logger=False, callbacks=[ours], max_epochs=2).fit(
+        Scheduled("none"), loader(2), ckpt_path=tmp_path / "saved.ckpt"
+    )
+    assert _rates(tmp_path / "second") == (0.25, 0.25 / 2**4)
+
+    trainer(logger=False, callbacks=[ours]).fit(Net(0.75), loader(2))
+    assert SummaryReader(tmp_path / "second").lineage().train.learning_rate == 0.75
+
+
 @pytest.mark.parametrize("callback", [SummaryCollector, TrainLineage])
 def test_a_fit_that_continues_its_trainers_has_the_rates_of_the_first_and_another_its_own(
     tmp_path: Path, callback: Any

@@ -333,6 +333,24 @@ def test_a_metric_without_a_name_is_said_once(
     assert steps(logger.log_dir, "loss") == [0, 1]
 
 
+def test_values_without_a_step_follow_those_that_have_one(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    logger = MindInsightLogger(tmp_path)
+    logger.log_tensor("before", [1.0])
+    for number, step in enumerate((None, 7, None)):
+        logger.log_metrics({"loss": 0.5}, step)
+        logger.log_tensor(f"tensor/{number}", [1.0])
+    logger.log_metrics({"loss": 0.5}, 2**70)  # which no file can hold
+    logger.log_metrics({"loss": 0.5})
+    logger.log_tensor("given", [1.0], step=3)
+
+    assert steps(logger.log_dir, "loss") == [0, 7, 8, 9]
+    tags = ("before", "tensor/0", "tensor/1", "tensor/2", "given")
+    assert [steps(logger.log_dir, tag, "tensor") for tag in tags] == [[0], [0], [7], [8], [3]]
+    assert len([line for line in caplog.records if line.levelname == "WARNING"]) == 1
+
+
 # ---- what the originals' own tests ask for
 
 

@@ -66,7 +66,9 @@ def test_the_log_dir_is_made_of_save_dir_name_and_version(
     logger = MindInsightLogger(tmp_path, **arguments)  # type: ignore[arg-type]
     logger.log_metrics({"a": 1.0}, step=0)
 
-    assert logger.log_dir == str(tmp_path / expected) if expected else str(tmp_path)
+    assert logger.log_dir == str(tmp_path / expected)
+    name = arguments.get("name", "lightning_logs") or ""
+    assert (logger.name, logger.root_dir) == (name, str(tmp_path / str(name)))
     assert {os.path.dirname(path) for path in files(tmp_path)} == {expected}
 
 

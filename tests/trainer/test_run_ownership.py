@@ -8,6 +8,7 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,7 +16,19 @@ from lightning.pytorch.callbacks import Callback, ModelCheckpoint
 from lightning.pytorch.loggers import CSVLogger
 
 from mindsummary_lightning import MindInsightLogger, SummaryCollector, SummaryReader
-from mindsummary_lightning.trainer.run_ownership import PLACES, PLACES_IN_FIXED, Holds, TrainerCall
+from mindsummary_lightning.trainer.run_ownership import (
+    PLACES,
+    PLACES_IN_FIXED,
+    Holds,
+    TrainerCall,
+    begin_fit,
+    contents,
+    kind_of_call,
+    newest_fit_has_recorded,
+    place_of,
+    reports_status,
+    speaks_for_run,
+)
 from tests.trainer.ownership_flows import (
     FLOWS,
     Expected,
@@ -163,6 +176,72 @@ def test_the_table_has_a_place_for_every_call_and_state() -> None:
     for table in (PLACES, PLACES_IN_FIXED):
         assert set(table) == set(TrainerCall)
         assert {len(row) for row in table.values()} == {len(Holds)}
+
+
+@pytest.mark.parametrize("is_fixed", [False, True])
+def test_only_a_fit_that_is_new_leaves_a_run_that_holds_values(is_fixed: bool) -> None:
+    def places(call: TrainerCall) -> list[str]:
+        return [place_of(call, holds, is_fixed).name for holds in Holds]
+
+    new = ["INSTEAD", "HERE"] if is_fixed else ["NEXT_VERSION", "NEXT_VERSION"]
+    assert places(TrainerCall.NEW_FIT) == ["HERE", "HERE", *new]
+    assert places(TrainerCall.EVALUATION) == ["HERE", *["NEWEST_FILE"] * 3]
+    assert places(TrainerCall.RESUMED_FIT) == ["HERE", "HERE", "NEW_FILE", "HERE"]
+    assert {*places(TrainerCall.TUNING), *places(TrainerCall.CONTINUED_FIT)} == {"HERE"}
+
+
+def test_a_fit_speaks_for_its_run_and_an_evaluation_for_one_that_this_process_began() -> None:
+    spoken = {call: {held for held in Holds if speaks_for_run(call, held)} for call in TrainerCall}
+
+    assert spoken == {
+        TrainerCall.EVALUATION: {Holds.NOTHING, Holds.VALUES},
+        TrainerCall.TUNING: set(),
+        TrainerCall.NEW_FIT: set(Holds),
+        TrainerCall.CONTINUED_FIT: set(Holds),
+        TrainerCall.RESUMED_FIT: set(Holds),
+    }
+
+
+class _Fitting:
+    """As much of a Trainer as its call is known by."""
+
+    def __init__(self) -> None:
+        self.global_step, self.state = 1, SimpleNamespace(fn="fit")
+
+
+def test_a_directory_holds_what_was_recorded_there_since_a_fit_began(tmp_path: Path) -> None:
+    run, fitting = str(tmp_path / "run"), _Fitting()
+    logger = MindInsightLogger(tmp_path, name="", version="run")
+    assert contents(run, has_own_values=True) is Holds.NOTHING
+    logger.log_metrics({"a": 1.0}, step=0)
+    assert contents(run, has_own_values=True) is Holds.VALUES
+    assert contents(run, has_own_values=False) is Holds.OTHERS
+
+    begin_fit(fitting, run)
+    assert (contents(run, has_own_values=False), newest_fit_has_recorded(run)) == (
+        Holds.OTHERS,
+        False,
+    )
+    assert not reports_status(fitting, TrainerCall.NEW_FIT, run, Holds.OTHERS)
+    assert kind_of_call(fitting, run, resumes=False, is_tuning=False) is TrainerCall.NEW_FIT
+    logger.log_metrics({"a": 2.0}, step=1)
+    assert (contents(run, has_own_values=True), newest_fit_has_recorded(run)) == (Holds.FIT, True)
+    assert reports_status(fitting, TrainerCall.NEW_FIT, run, Holds.OTHERS)
+    assert not reports_status(_Fitting(), TrainerCall.NEW_FIT, run, Holds.OTHERS)
+    assert reports_status(fitting, TrainerCall.EVALUATION, run, Holds.VALUES)
+    assert not reports_status(fitting, TrainerCall.EVALUATION, run, Holds.FIT)
+    assert kind_of_call(fitting, run, resumes=False, is_tuning=False) is TrainerCall.CONTINUED_FIT
+    assert kind_of_call(fitting, run, resumes=True, is_tuning=False) is TrainerCall.RESUMED_FIT
+    assert kind_of_call(fitting, run, resumes=True, is_tuning=True) is TrainerCall.TUNING
+    fitting.global_step = 0
+    assert kind_of_call(fitting, run, resumes=False, is_tuning=False) is TrainerCall.NEW_FIT
+    fitting.state.fn = "validate"
+    assert kind_of_call(fitting, run, resumes=True, is_tuning=True) is TrainerCall.EVALUATION
+
+    begin_fit(_Fitting(), run)  # which records nothing
+    (tmp_path / "run" / "notes.txt").touch()
+    assert contents(run, has_own_values=False) is Holds.FIT
+    assert not newest_fit_has_recorded(run)
 
 
 # ---- single faults

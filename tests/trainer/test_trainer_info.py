@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import lightning as L
@@ -17,16 +19,25 @@ from mindsummary_lightning import SummaryCollector, SummaryReader
 from mindsummary_lightning.dataset.loader_sizes import CheckedSizes
 from mindsummary_lightning.dataset.pipeline import dataset_graph
 from mindsummary_lightning.trainer.trainer_info import (
+    CheckpointFile,
+    KnownCheckpoints,
+    arithmetic,
     checkpoint_path,
+    earlier_checkpoint,
     environment,
     evaluation_dataset,
+    first_learning_rates,
     hyperparameters,
+    learning_rates,
     parallel_mode,
+    recorded_checkpoint,
+    settings,
     size_of,
     train_lineage,
 )
-from mindsummary_lightning.trainer.trainer_state import steps_done, training_loader
+from mindsummary_lightning.trainer.trainer_state import training_loader
 from mindsummary_lightning.values import TrainInfo
+from mindsummary_lightning.values.limits import FLOAT32_MAX
 from tests.trainer.support import Gan, Net, loader, trainer
 
 
@@ -88,9 +99,66 @@ def test_what_is_known_at_the_start_and_at_the_end() -> None:
     assert (end.epoch, end.loss) == (3, 0.25)
 
 
-@pytest.mark.parametrize("loss", [float("nan"), float("inf"), 1e39, None])
+@pytest.mark.parametrize("loss", [float("nan"), float("inf"), -float("inf"), 1e39, -1e39, None])
 def test_a_loss_that_is_not_finite_is_left_out(loss: float | None) -> None:
     assert train_lineage(_Hollow(), Net(), loss).loss is None
+    assert train_lineage(_Hollow(), Net(), -FLOAT32_MAX).loss == -FLOAT32_MAX
+
+
+@pytest.mark.parametrize(
+    ("epochs", "recorded"), [(-1, None), (0, 0), (2**31 - 1, 2**31 - 1), (2**31, None)]
+)
+def test_a_count_that_the_field_cannot_hold_is_left_out(epochs: int, recorded: int | None) -> None:
+    assert train_lineage(_Hollow(), Net(), epochs=epochs).epoch == recorded
+
+
+@pytest.mark.parametrize(("epochs", "planned"), [(None, None), (-1, None), (0, 0), (3, 3)])
+def test_epochs_are_planned_unless_something_else_ends_the_run(
+    epochs: int | None, planned: int | None
+) -> None:
+    running = SimpleNamespace(max_epochs=epochs)
+
+    assert environment(running).get("planned_epochs") == planned
+    assert train_lineage(running, Net()).epoch == planned
+
+
+def test_rates_are_those_of_each_group_that_has_a_finite_one() -> None:
+    one = [{"lr": 0.5, "initial_lr": 0.25}, {"momentum": 0.5}, {"lr": -math.inf}]
+    other = [{"lr": math.nan, "initial_lr": -FLOAT32_MAX}, {"lr": torch.tensor(0.75)}]
+    running = SimpleNamespace(
+        optimizers=[SimpleNamespace(param_groups=one), SimpleNamespace(param_groups=other)]
+    )
+
+    assert learning_rates(running) == [0.5, 0.75]
+    assert first_learning_rates(running) == [0.25, -FLOAT32_MAX, 0.75]
+    assert learning_rates(_Hollow()) == first_learning_rates(_Hollow()) == []
+
+
+def test_settings_are_the_device_and_the_first_rates_of_several_groups() -> None:
+    device = SimpleNamespace(root_device=torch.device("cuda", 1))
+    running = SimpleNamespace(strategy=device)
+
+    assert settings(running, [0.5]) == {"accelerator": "cuda"}
+    assert settings(running, [0.5, 0.25]) == {
+        "accelerator": "cuda",
+        "learning_rate/0": 0.5,
+        "learning_rate/1": 0.25,
+    }
+    assert settings(SimpleNamespace(), []) == {}
+
+
+def test_a_setting_of_a_group_that_is_no_single_value_is_left_out() -> None:
+    group = {"params": list(Net().parameters())[1:], "mask": torch.ones(2), "name": "all"}
+    optimizer = torch.optim.SGD([group], lr=torch.tensor(0.5), momentum=0.25)
+    module = SimpleNamespace(automatic_optimization=True)
+    running = SimpleNamespace(precision="32-true", optimizers=[], lightning_module=module)
+
+    assert arithmetic(running) == {"precision": "32-true"}
+    running.optimizers = [SimpleNamespace(optimizer=optimizer, param_groups=optimizer.param_groups)]
+    (recorded,) = arithmetic(running)["optimizer_groups"].values()  # type: ignore[union-attr]
+    expected = {"optimizer": "SGD", "parameters": 3, "name": "all", "lr": 0.5, "momentum": 0.25}
+    assert recorded.items() >= expected.items()
+    assert {"mask", "params"} & set(recorded) == set()
 
 
 class _Grouped(Net):
@@ -203,6 +271,37 @@ def test_the_best_checkpoint_goes_before_the_last(tmp_path: Path) -> None:
     assert checkpoint_path(_Hollow()) is None
 
 
+def test_a_checkpoint_of_an_earlier_fit_is_not_this_fits_until_it_is_written_again(
+    tmp_path: Path,
+) -> None:
+    saved = tmp_path / "saved"
+    (saved / "shards" / "more").mkdir(parents=True)
+    written = {saved / "shards" / "b": 4, saved / "a": 2, saved / "shards" / "more": 3}
+    for path in (saved / "shards" / "b", saved / "a"):
+        path.write_bytes(b"1")
+    for path in (saved, saved / "shards"):
+        os.utime(path, (1, 1))
+    for path, seconds in written.items():
+        os.utime(path, (seconds, seconds))
+    callback = SimpleNamespace(best_model_path=str(saved), last_model_path="", monitor="loss")
+    running = SimpleNamespace(checkpoint_callback=callback, ckpt_path=None, global_step=0)
+
+    known = KnownCheckpoints(earlier_checkpoint(running), "/on_exception.ckpt")
+    assert known.earlier == CheckpointFile(str(saved), 4_000_000_000)
+    assert recorded_checkpoint(running, known) == "/on_exception.ckpt"
+    assert recorded_checkpoint(running, KnownCheckpoints()) == str(saved)
+    os.utime(saved / "shards" / "more", (5, 5))
+    assert recorded_checkpoint(running, known) == str(saved)
+
+
+@pytest.mark.parametrize("goes_on", [{"ckpt_path": "a.ckpt"}, {"global_step": 3}])
+def test_a_fit_that_goes_on_has_its_earlier_checkpoint(goes_on: dict[str, Any]) -> None:
+    callback = SimpleNamespace(best_model_path="a.ckpt")
+    facts = {"ckpt_path": None, "global_step": 0, **goes_on}
+
+    assert earlier_checkpoint(SimpleNamespace(checkpoint_callback=callback, **facts)) is None
+
+
 def test_the_size_of_a_checkpoint_is_that_of_its_file_or_of_all_its_shards(tmp_path: Path) -> None:
     (tmp_path / "shards").mkdir()
     (tmp_path / "shards" / "a").write_bytes(b"12")
@@ -235,9 +334,13 @@ def test_the_modules_hyper_parameters_stand_above_those_of_the_data() -> None:
 
     class HasData:
         datamodule = Data()
+        enable_autolog_hparams = True
 
     expected = {"batch_size": 8, "rate": 0.25, "inner/depth": 3}
     assert hyperparameters(HasData(), Module(inner={"depth": 3})) == expected
+    assert hyperparameters(HasData(), nn.Linear(1, 1)) == {"batch_size": 8, "rate": 0.5}
+    HasData.enable_autolog_hparams = False
+    assert hyperparameters(HasData(), Module(inner={"depth": 3})) == {}
 
 
 def test_the_environment_names_versions_and_epochs() -> None:
@@ -260,13 +363,6 @@ def test_a_single_device_is_stand_alone_and_several_have_a_strategy() -> None:
     assert parallel_mode(Fitting()) == "stand_alone"
     Fitting.world_size = 2
     assert parallel_mode(Fitting()) == "ddp"
-
-
-def test_steps_without_lightnings_private_counter_are_global_steps() -> None:
-    class Fitting:
-        global_step = 7
-
-    assert steps_done(Fitting()) == 7
 
 
 @pytest.mark.parametrize("mode", ["min_size", "max_size_cycle", "max_size"])

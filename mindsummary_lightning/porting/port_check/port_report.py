@@ -39,6 +39,8 @@ class CheckedStep:
         weights: how the weights are paired.
         modules: name and class of each module of the port.
         paired_modules: names of the modules that were compared.
+        has_updated: whether the port's optimizers have made the step's update on the original's
+            values.
     """
 
     step: int
@@ -54,6 +56,7 @@ class CheckedStep:
     weights: WeightPairs
     modules: list[tuple[str, str]]
     paired_modules: list[str]
+    has_updated: bool = False
 
 
 class PortReport:

@@ -63,10 +63,13 @@ class SubstitutedStep:
         self.parts: StepParts = StepParts(reference, self.weights, self._log, self.forward)
         self.parts.is_called = self.gradients.weights.is_called
 
-    def finish(self, not_tested: Sequence[NotTested] = ()) -> CheckedStep:
+    def finish(
+        self, not_tested: Sequence[NotTested] = (), has_updated: bool = False
+    ) -> CheckedStep:
         """Return the result of the step.
 
-        ``not_tested`` lists the checks that the framework's side could not make.
+        ``not_tested`` lists the checks that the framework's side could not make. ``has_updated``:
+        whether the port's optimizers have made the step's update.
         """
         for logged in self._log.logged:
             logged.finding.step = self.reference.step.step
@@ -97,6 +100,7 @@ class SubstitutedStep:
             weights=self.weights,
             modules=[(module.name, module.kind) for module in self._modules],
             paired_modules=sorted({call.frame.module.name for call in self.forward.paired}),
+            has_updated=has_updated,
         )
 
 

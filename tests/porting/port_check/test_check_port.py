@@ -830,3 +830,27 @@ def test_a_step_that_is_too_large_leaves_no_file_and_states_its_size(
     assert not [*tmp_path.glob("*.npz")]
     assert not [*tmp_path.glob("*.tmp")]
     assert "must have at most 0.0 MB, got " in caplog.text
+
+
+def test_a_step_after_one_that_failed_is_checked_from_the_originals_optimizer_state(
+    tmp_path: Path,
+) -> None:
+    class Fails(nn.Sequential):
+        calls = 0
+
+        def forward(self, x: Tensor) -> Tensor:
+            Fails.calls += 1
+            if Fails.calls == 2:
+                raise ValueError("odd value")
+            return super().forward(x)
+
+    original, batch = (
+        nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2)),
+        (torch.randn(5, 3), torch.randn(10)),
+    )
+    record(tmp_path, original, batch, steps=3)
+
+    report = check(tmp_path, with_weights_of(Fails(nn.Linear(3, 4), nn.Linear(4, 2)), original))
+
+    assert places(report) == []
+    assert [bool(step.paired_calls) for step in report.steps] == [True, False, True]

@@ -125,8 +125,11 @@ def _checked(
 
 
 def follows(before: Sequence[CheckedStep], step: int) -> bool:
-    """Tell whether a step directly follows the last checked step."""
-    return bool(before) and before[-1].step == step - 1
+    """Tell whether the optimizers have made the update of the step before a step.
+
+    They have not where its check failed: their state is then not the original's.
+    """
+    return bool(before) and before[-1].step == step - 1 and before[-1].has_updated
 
 
 def _run(step: TorchStep, step_function: Callable[..., Any], reference: ReferenceStep) -> None:

@@ -220,7 +220,7 @@ class TorchStep:
                         Phrase("update"), Phrase("no optimizer of the port has updated weights")
                     )
                 )
-        return self.step.finish(self._not_tested)
+        return self.step.finish(self._not_tested, has_updated=self._update.count > 0)
 
     # ---- weights
 
