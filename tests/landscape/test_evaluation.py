@@ -20,7 +20,6 @@ from mindsummary_lightning.landscape.mean_loss import MeanLoss
 from tests.landscape import nets
 from tests.landscape.plain_loop import POINTS, evaluation, plain_loop, plane_of, without_shortcuts
 
-
 SLOW = [pytest.param(net, marks=pytest.mark.slow) for net in (nets.ConvNet, nets.Transformer)]
 
 
