@@ -220,8 +220,8 @@ def test_if_not_all_checkpoints_fit_none_is_saved_where_all_are_needed(tmp_path:
         assert [save(writer, number, state) for number in range(1, 7)] == [max_bytes == 240] * 6
     with pytest.raises(
         FileNotFoundError,
-        match=r"ckpt_dir has no checkpoints for a landscape: they need 240 bytes, and landscape_max_"
-        r"bytes of SummaryCollector was 239\. Train with landscape_max_bytes=240 or more$",
+        match=r"ckpt_dir has no checkpoints for a landscape: they need 240 bytes, and "
+        r"landscape_max_bytes of SummaryCollector was 239\. Train with landscape_max_bytes=240 or more$",
     ):
         LandscapeCheckpoints.open(tmp_path / "239")
     assert saved(tmp_path / "240") == [1, 2, 3, 4, 5, 6]
