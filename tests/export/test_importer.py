@@ -245,7 +245,9 @@ def test_large_settings_stay_numbers_and_hidden_ones_stay(tmp_path: Path) -> Non
 
     custom = reader.lineage().custom
     assert custom.values == {**numbers, "nan": "nan", "flag": 1}
-    assert type(custom.values["three"]) is int
+    assert {name for name, value in custom.values.items() if type(value) is int} == {
+        *("edge", "three", "_seed", "flag")
+    }
     assert run.changed == {
         "hparams: NaN or infinite, written as text": 1,
         "hparams: true written as 1, false as 0": 1,
@@ -265,18 +267,18 @@ def test_a_run_that_begins_with_its_settings_is_dated_by_them(tmp_path: Path) ->
 
 
 def test_a_scalar_that_float32_does_not_hold_is_counted(tmp_path: Path) -> None:
-    numbers = [1e300, 0.1, math.inf, math.nan, 0.5]
+    numbers = [1e300, 0.1, math.inf, math.nan, 0.5, 0.2]
     events = [
         event(step, tensor_value("x", np.float64(number), "scalars"))
         for step, number in enumerate(numbers)
     ]
     run, reader = _imported(tmp_path, *events)
 
-    expected = [math.inf, np.float32(0.1), math.inf, math.nan, 0.5]
+    expected = [math.inf, np.float32(0.1), math.inf, math.nan, 0.5, np.float32(0.2)]
     np.testing.assert_array_equal(reader.scalars("x").values, expected)
     assert run.changed == {
         "scalar: beyond float32, so infinite": 1,
-        "scalar: rounded to float32": 1,
+        "scalar: rounded to float32": 2,
     }
 
 
@@ -287,9 +289,10 @@ def test_a_value_without_a_tag_is_counted(tmp_path: Path) -> None:
     )
 
     assert (run.written, reader.tags()["scalar"]) == ({"scalar": 1}, ["a"])
-    assert [
-        "a value (scalar) that has no tag; the file is corrupt" in text for text in run.problems
-    ] == [True]
+    ((text, number),) = run.problems.items()
+    assert (text.partition(";")[0], number) == (
+        *("the record holds a value (scalar) that has no tag", 1),
+    )
 
 
 def test_a_second_image_of_a_tag_does_not_take_the_name_of_another(tmp_path: Path) -> None:
@@ -298,13 +301,14 @@ def test_a_second_image_of_a_tag_does_not_take_the_name_of_another(tmp_path: Pat
         tmp_path,
         event(1, tensor_value("i", images, "images")),
         event(2, tensor_value("i/1", images[:3], "images")),
+        event(3, tensor_value("i/1", images[:3], "images")),
     )
 
     encoded = {
         tag: [image.encoded for _, _, image in reader.images(tag)] for tag in reader.tags()["image"]
     }
-    assert encoded == {"i": [b"first"], "i/1": [b"second"], "i/1/0": [b"first"]}
-    assert run.changed == {"tag: renamed, because an image of another tag has the name": 1}
+    assert encoded == {"i": [b"first"], "i/1": [b"second"], "i/1/0": [b"first", b"first"]}
+    assert run.changed == {"tag: renamed, because an image of another tag has the name": 2}
 
 
 # ---- one bad thing must not cost the rest
@@ -445,6 +449,9 @@ def test_a_purge_step_takes_back_what_is_not_written_again_too(tmp_path: Path) -
             for step in range(begin, 10):
                 for tag in tags:
                     writer.add_scalar(tag, float(begin), step)
+        # torch's own names end in a number of the process's writers, by which 10 comes before 9
+        (path,) = (tmp_path / "tb").glob(f"*.{begin}")
+        path.rename(tmp_path / "tb" / f"events.out.tfevents.{SECOND + begin}.host")
 
     (run,) = import_tensorboard(str(tmp_path / "tb"), str(tmp_path / "mi"))
 
