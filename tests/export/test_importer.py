@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,7 +20,11 @@ from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.compat.proto.summary_pb2 import Summary
 from torch.utils.tensorboard import SummaryWriter
 
-from mindsummary_lightning.export.tensorboard import ImportedRun, import_tensorboard
+from mindsummary_lightning.export.tensorboard import (
+    ImportedRun,
+    import_tensorboard,
+    importer,
+)
 from mindsummary_lightning.fileio.salvage import Piece, read_pieces
 from mindsummary_lightning.reading.run_tree import RunTree
 from mindsummary_lightning.reading.summary_reader import SummaryReader
@@ -345,6 +350,33 @@ def test_a_giant_tensor_a_mesh_and_milliseconds_cost_nothing_else(
     }
     assert {name: len(series) for name, series in runs.items()} == {"a": 2, "b": 2, "c": 1}
     assert runs["b"].wall_times.tolist() == [1.6e12, 1.6e12 + 1]
+
+
+def test_an_event_that_is_too_large_costs_itself_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importer, "MAX_EVENT", 300)
+    large = tensor_value("large", np.ones(100, np.float32))
+    good = Summary.Value(tag="loss", simple_value=0.5)
+    run, reader = _imported(
+        tmp_path, event(1, good), event(2, large), event(3, large), event(4, good)
+    )
+
+    assert reader.scalars("loss").steps.tolist() == [1, 4]
+    assert (run.written, run.dropped) == ({"scalar": 2}, {"tensor": 2})
+    ((text, number),) = run.problems.items()
+    assert re.match(r"an event of \d+ bytes; MindInsight takes at most 300, byte \d+ of ", text)
+    assert number == 2
+
+
+def test_the_torn_end_of_a_file_that_is_being_written_is_no_problem(tmp_path: Path) -> None:
+    good = Summary.Value(tag="loss", simple_value=0.5)
+    path = write_tb(tmp_path / "tb", event(1, good), event(2, good))
+    path.write_bytes(path.read_bytes()[:-3])
+
+    (run,) = import_tensorboard(str(tmp_path / "tb"), str(tmp_path / "mi"))
+
+    assert (run.written, run.problems) == ({"scalar": 1}, {})
 
 
 def test_a_second_import_is_refused_and_by_force_replaces_the_first(

@@ -230,11 +230,13 @@ def test_an_empty_run_gets_a_page_without_scripts_whatever_its_name(tmp_path: Pa
 
 
 def test_a_value_between_values_that_are_not_finite_is_a_point() -> None:
-    nan = float("nan")
+    nan, inf = float("nan"), float("inf")
 
-    columns = curve_columns(_series([1.0, 2.0, nan, 3.0, nan, 4.0, 5.0]))
+    columns = curve_columns(_series([1.0, 2.0, nan, 3.0, -inf, 4.0, inf]))
 
-    np.testing.assert_array_equal(columns["alone"], [nan, nan, nan, 3.0, nan, nan, nan])
+    np.testing.assert_array_equal(columns["step"], range(7))
+    np.testing.assert_array_equal(columns["value"], [1.0, 2.0, nan, 3.0, nan, 4.0, nan])
+    np.testing.assert_array_equal(columns["alone"], [nan, nan, nan, 3.0, nan, 4.0, nan])
 
 
 def test_a_scalar_without_a_finite_value_has_no_curve(tmp_path: Path) -> None:
@@ -707,6 +709,7 @@ def test_parameters_are_drawn_with_their_names_and_what_went_wrong_first(tmp_pat
 
     note = "first not finite: the gradient of last.weight at step 30, where the loss is 0.0333333"
     assert ">Parameters</h2>" in page
+    assert page.count("const docs_json") == _without_scripts(page).count("data-root-id") == 1
     assert note in page
     assert "first.bias" in page
     assert "<b>first" not in page

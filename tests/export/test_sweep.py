@@ -143,6 +143,15 @@ def test_a_sweep_has_a_row_a_run_and_draws_the_best_that_can_be_read(tmp_path: P
     assert len(make_sweep(paths, "loss", None, None, Phrase).drawn) == 3
 
 
+@pytest.mark.parametrize("asked", [{"by": "val/loss"}, {"best": 1}, {"group": "lr"}, {}])
+def test_few_runs_are_rows_where_that_is_asked_for(
+    base: Path, runs: list[Run], asked: dict[str, object]
+) -> None:
+    page = _page(base, runs[:2], **asked)
+
+    assert ("<h2>Runs by min:val/loss</h2>" in page) == bool(asked)
+
+
 def test_the_page_names_no_directory_of_its_author(base: Path, runs: list[Run]) -> None:
     for page in (_page(base, runs), _page(base, runs[:2])):
         assert str(base) not in page

@@ -120,6 +120,11 @@ def test_one_tensor_has_one_canonical_name() -> None:
     assert canonical_names(aliased)["net.0.weight"] == "first.weight"
     assert canonical_names(shared)["decoder.weight"] == "encoder.weight"
     assert "decoder.weight" not in moving_names(shared)
+    norm = nn.BatchNorm1d(2)
+    twice = canonical_names(nn.Sequential(norm, nn.Tanh(), norm))
+    assert {name: twice[f"2.{name}"] for name in norm.state_dict()} == {
+        name: f"0.{name}" for name in norm.state_dict()
+    }
     for net in (nn.Linear(2, 2, device="meta"), zoo.SparseGraph(), nn.LazyBatchNorm1d()):
         assert len(set(canonical_names(net).values())) == len(canonical_names(net))
 
