@@ -221,7 +221,7 @@ def test_if_not_all_checkpoints_fit_none_is_saved_where_all_are_needed(tmp_path:
     with pytest.raises(
         FileNotFoundError,
         match=r"ckpt_dir has no checkpoints for a landscape: they need 240 bytes, and "
-        r"landscape_max_bytes of SummaryCollector was 239\. Train with landscape_max_bytes=240 or more$",
+        r"landscape_max_bytes of SummaryCollector was 239\. Train with landscape_max_bytes=240 or ",
     ):
         LandscapeCheckpoints.open(tmp_path / "239")
     assert saved(tmp_path / "240") == [1, 2, 3, 4, 5, 6]
