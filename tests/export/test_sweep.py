@@ -281,6 +281,7 @@ def test_large_seeds_that_share_six_digits_are_told_apart() -> None:
 
     svg = parallel_coordinates(rows, ["seed"], "loss", "axes")
 
+    assert re.findall(r'stroke="(#\w{6})" ', svg) == ["#0072b2", "#d55e00"]
     assert ">3000000000<" in svg
     assert ">3000000007<" in svg
 

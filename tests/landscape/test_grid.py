@@ -59,9 +59,11 @@ def test_a_landscape_has_the_losses_of_its_rows_and_of_its_path() -> None:
     assert made.metadata == LandscapeMetadata("PCA", "epoch", 5)
 
 
-def test_a_final_landscape_ends_in_the_middle_of_its_grid() -> None:
+def test_a_final_landscape_ends_in_the_middle_of_its_grid(caplog: pytest.LogCaptureFixture) -> None:
     made = FINAL.landscape(LOSSES[:2], "step", 3)
 
+    assert caplog.messages == []
+    assert (made.x.tolist(), made.y.tolist()) == (X.tolist(), Y.tolist())
     assert made.z.tolist() == [[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]]
     assert (made.intervals, made.path) == ((), None)
     assert made.convergence_point == (1.0, 3.0, 7.0)
