@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from mindsummary_lightning.export.each_run import export_each
+from mindsummary_lightning.export.tensorboard import export_tensorboard
 from mindsummary_lightning.reading.summary_reader import SummaryReader
+from mindsummary_lightning.values import Histogram, LossLandscape, Points
 from tests.cli.command import mindsummary
 from tests.reading.runs import values_at, write_summary
 
@@ -43,6 +48,35 @@ def test_each_run_gets_a_directory_of_its_own(
     assert all(Path(file).is_file() for file in files)
     assert mindsummary(capsys, "export", runs, "--to", form, "--out", out).code == 1
     assert mindsummary(capsys, "export", runs, "--to", form, "--out", out, "--force").code == 0
+
+
+def test_counts_files_and_progress_are_those_of_all_runs_together(
+    runs: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("tensorboard")
+    whole = Histogram(np.zeros(1), np.ones(1), np.array([2]), 3, pos_inf_count=1)
+    for number, name in enumerate(_RUNS):
+        samples = {f"h{step}": whole for step in range(number)}
+        landscape = LossLandscape(Points(np.arange(2), np.arange(3), np.ones((3, 2))))
+        values = [values_at(step, {"x": 1.0}) for step in range(number)]
+        write_summary(runs / name, [*values, values_at(1, {**samples, "landscape": landscape})], 5)
+    (runs / "damaged").mkdir()
+    damaged = write_summary(runs / "damaged", [values_at(1, {"loss": 1.0})])
+    damaged.write_bytes(damaged.read_bytes()[:-1] + b"?")
+    paths, steps = [str(runs / name) for name in (*_RUNS, "damaged")], []
+    out = tmp_path / "out"
+
+    exported = export_each(export_tensorboard, paths, str(runs), str(out), steps.append)
+
+    assert [os.path.relpath(os.path.dirname(path), out) for path in exported] == list(_RUNS)
+    assert all(os.path.isfile(path) for path in exported)
+    assert exported.written == {"scalar": 6, "histogram": 3}
+    assert exported.skipped == {"loss_landscape": 3}
+    assert exported.changed == {"histogram: infinite elements count as NaN": 3}
+    assert list(exported.damaged) == ["damaged"]
+    assert "record at byte" in exported.damaged["damaged"]
+    sizes = [path.stat().st_size for name in _RUNS for path in (runs / name).glob("*_MS")]
+    assert sum(steps) == sum(sizes)
 
 
 def test_exported_boards_come_back_as_the_same_runs(

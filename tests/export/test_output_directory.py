@@ -5,15 +5,24 @@ be replaced.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
+import stat
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from mindsummary_lightning.export.output_directory import OutputDirectory
+from mindsummary_lightning.export.output_directory import (
+    ExportedFiles,
+    OutputDirectory,
+    mode_of_runs,
+)
+from mindsummary_lightning.reading.summary_reader import SummaryReader
+from mindsummary_lightning.values import Image, Tensor, TrainInfo
 from tests.cli.command import mindsummary
 from tests.cli.demo_run import write_demo_run
-from tests.reading.runs import values_at, write_summary
+from tests.reading.runs import values_at, write_lineage, write_summary
 
 FORMS = ["csv", "npy", "parquet", "tensorboard"]
 LIST = ".mindsummary-export"
@@ -157,6 +166,70 @@ def test_the_current_directory_can_be_exported_into(
     assert _export(capsys, runs[1], "csv", Path(".")) == 0
 
     assert _files(tmp_path / "out") == {LIST, "scalars.csv"}
+
+
+def test_an_export_without_a_file_leaves_an_empty_directory(tmp_path: Path) -> None:
+    _written(tmp_path, "one.csv", "folder/two.csv")
+    _written(tmp_path)
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_files_and_the_list_of_them_are_those_of_the_last_export(tmp_path: Path) -> None:
+    with OutputDirectory(str(tmp_path), 0o640) as out:
+        for name in ("one.csv", "folder/two.csv"):
+            with out.file(name) as file:
+                file.write(name.encode())
+    assert out.files == [str(tmp_path / "one.csv"), str(tmp_path / "folder" / "two.csv")]
+    assert [Path(path).read_bytes() for path in out.files] == [b"one.csv", b"folder/two.csv"]
+    assert {
+        stat.S_IMODE(path.stat().st_mode) for path in tmp_path.rglob("*") if path.is_file()
+    } == {0o640}
+
+    _written(tmp_path, "three.csv")
+    assert _files(tmp_path) == {LIST, "three.csv"}
+    assert json.loads((tmp_path / LIST).read_text(encoding="utf-8")) == ["three.csv"]
+
+
+def test_a_file_that_is_not_completed_is_no_file(tmp_path: Path) -> None:
+    with OutputDirectory(str(tmp_path)) as out:
+        with pytest.raises(ZeroDivisionError), out.file("half.csv"):
+            raise ZeroDivisionError
+        with out.file("half.csv") as file:
+            file.write(b"whole")
+
+    assert (tmp_path / "half.csv").read_bytes() == b"whole"
+    assert out.files == [str(tmp_path / "half.csv")]
+
+
+def test_only_values_that_there_are_count_as_skipped(tmp_path: Path) -> None:
+    image = Image(1, 1, b"png", 3)
+    values = {"i": image, "j": image, "t": Tensor(np.zeros((2, 3), np.float32))}
+    write_summary(tmp_path / "run", [values_at(step, values) for step in (1, 2)])
+    write_lineage(tmp_path / "run", [TrainInfo(network="LeNet")])
+    exported = ExportedFiles(["a", "b"])
+
+    exported.skip(
+        SummaryReader(tmp_path / "run"), "image", "tensor", "graph", "lineage", "histogram"
+    )
+    exported.skip(SummaryReader(tmp_path / "run"), "image")
+
+    assert exported == ["a", "b"]
+    assert exported.skipped == {"image": 4, "tensor": 1, "lineage": 1}
+
+
+@pytest.mark.parametrize(
+    ("modes", "common"),
+    [((), 0o600), ((0o644,), 0o644), ((0o664, 0o646), 0o644), ((0o440, 0o777), 0o640)],
+)
+def test_an_export_has_the_permissions_that_all_files_of_the_runs_share(
+    tmp_path: Path, modes: tuple[int, ...], common: int
+) -> None:
+    for number, mode in enumerate(modes):
+        write_summary(tmp_path / str(number), []).chmod(mode)
+    directories = [*(str(tmp_path / str(number)) for number in range(2)), str(tmp_path / "gone")]
+
+    assert mode_of_runs(directories) == common
 
 
 def test_a_name_that_is_written_twice_is_refused_as_where_case_does_not_count(

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from mindsummary_lightning import SummaryRecord, runs_to_pandas
+from mindsummary_lightning.export import parquet_dataset
 from mindsummary_lightning.export.parquet_dataset import export_parquet, export_parquet_dataset
 from mindsummary_lightning.values import EvaluationInfo, TrainInfo, UserDefinedInfo
 from tests.cli.command import mindsummary
-from tests.reading.runs import values_at, write_lineage, write_summary
+from tests.reading.runs import histogram, values_at, write_lineage, write_summary
 
 pandas = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
@@ -97,7 +98,6 @@ def test_one_run_has_the_layout_of_many(tmp_path: Path, runs: list[str]) -> None
     ]
 
 
-@pytest.mark.slow
 def test_runs_whose_names_are_numbers_or_dates_stay_text_for_every_reader(tmp_path: Path) -> None:
     duckdb = pytest.importorskip("duckdb")
     names = ["007", "1e3", "2026-01-01", "_3", ".4", os.fsdecode(b"\xff")]
@@ -178,6 +178,84 @@ def test_nan_and_infinities_of_histograms_leave(tmp_path: Path) -> None:
         [2, 3, 3, 0, 0, None, None, None],
     ]
     assert (rows[5]["step"], rows[5]["elements"], rows[5]["nan_count"]) == (3, 0, 0)
+
+
+def test_rows_of_many_blocks_are_written_once_and_in_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pyarrow_parquet = pytest.importorskip("pyarrow.parquet")
+    monkeypatch.setattr(parquet_dataset, "_BLOCK_ROWS", 3)
+    records = [
+        values_at(step, {"loss": 1.0 / step, "h": histogram(*range(1, step + 1))})
+        for step in (1, 2, 3)
+    ]
+    write_summary(
+        tmp_path / "run", [*records, values_at(4, {"acc": 0.5}), values_at(5, {"b": 2.0, "z": 3.0})]
+    )
+    export_parquet(str(tmp_path / "run"), str(tmp_path / "out"))
+
+    scalars = pyarrow_parquet.ParquetFile(tmp_path / "out" / "scalars" / "run" / "part-0.parquet")
+    rows = [tuple(row.values()) for row in scalars.read().to_pylist()]
+    assert rows == [
+        ("run", "acc", 4, 1700000004.0, 0.5),
+        ("run", "b", 5, 1700000005.0, 2.0),
+        ("run", "loss", 1, 1700000001.0, 1.0),
+        ("run", "loss", 2, 1700000002.0, 0.5),
+        ("run", "loss", 3, 1700000003.0, np.float32(1 / 3)),
+        ("run", "z", 5, 1700000005.0, 3.0),
+    ]
+    groups = [scalars.metadata.row_group(at).num_rows for at in range(scalars.num_row_groups)]
+    assert groups == [5, 1]
+    histograms = pyarrow_parquet.read_table(tmp_path / "out" / "histograms").to_pylist()
+    assert [tuple(row.values())[:7] for row in histograms] == [
+        ("run", "h", 1, 1700000001.0, 0.0, 1.0, 1),
+        *(("run", "h", 2, 1700000002.0, float(left), 1.0, left + 1) for left in range(2)),
+        *(("run", "h", 3, 1700000003.0, float(left), 1.0, left + 1) for left in range(3)),
+    ]
+    assert [row["elements"] for row in histograms] == [1, 3, 3, 6, 6, 6]
+
+
+def test_columns_that_differ_in_case_get_numbers_that_are_free(tmp_path: Path) -> None:
+    settings = {"Lr": 1, "lr": 2, "LR": 3, "lr (2)": 4, "Epoch": 5}
+    write_summary(tmp_path / "run", [])
+    write_lineage(tmp_path / "run", [TrainInfo(epoch=7), UserDefinedInfo(settings)])
+    exported = export_parquet(str(tmp_path / "run"), str(tmp_path / "out"))
+
+    (row,) = pandas.read_parquet(tmp_path / "out" / "lineage.parquet").to_dict("records")
+    expected = {"Lr": 1, "lr (3)": 2, "LR (4)": 3, "lr (2)": 4, "epoch": 7, "Epoch (2)": 5}
+    assert {name: row[name] for name in row if name.lower()[:2] in ("lr", "ep")} == expected
+    ((text, number),) = exported.changed.items()
+    assert number == 3
+    assert text.partition(": ")[2] == "lr is lr (3), LR is LR (4), Epoch is Epoch (2)"
+
+
+def test_a_column_has_one_type_and_loses_no_digit(tmp_path: Path) -> None:
+    big = 2**53 + 1
+    cells = {
+        "mixed": [1, 0.5, None],
+        "exact": [big, 0.5, 2],
+        "words": ["a", 3, None],
+        "whole": [big, None, -3],
+        "texts": ["x", None, "y"],
+    }
+    for run in range(3):
+        own = {name: values[run] for name, values in cells.items() if values[run] is not None}
+        write_summary(tmp_path / "runs" / str(run), [])
+        write_lineage(tmp_path / "runs" / str(run), [TrainInfo(epoch=1), UserDefinedInfo(own)])
+    runs = [str(tmp_path / "runs" / str(run)) for run in range(3)]
+    export_parquet_dataset(runs, str(tmp_path / "runs"), str(tmp_path / "out"))
+
+    frame = pandas.read_parquet(tmp_path / "out" / "lineage.parquet")
+    found = {name: [None if pandas.isna(cell) else cell for cell in frame[name]] for name in cells}
+    assert found == {
+        "mixed": [1.0, 0.5, None],
+        "exact": [str(big), "0.5", "2"],
+        "words": ["a", "3", None],
+        "whole": [big, None, -3],
+        "texts": ["x", None, "y"],
+    }
+    assert str(frame["whole"].dtype) == "Int64"
+    assert str(frame["mixed"].dtype) == "float64"
 
 
 def test_custom_data_called_run_stands_beside_the_run(tmp_path: Path) -> None:

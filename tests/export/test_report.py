@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import ast
+import base64
 import json
+import math
 import os
 import re
 import sys
+from dataclasses import replace
+from datetime import datetime
 from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
@@ -16,11 +20,26 @@ import pytest
 
 pytest.importorskip("bokeh")
 
+from bokeh.models import HoverTool
+
 from mindsummary_lightning.conversion.user_images import to_image
 from mindsummary_lightning.export.report import write_report
-from mindsummary_lightning.export.report.contents import colour_of, curve_columns, graph_outline
+from mindsummary_lightning.export.report.contents import (
+    COLOURS,
+    ReportRun,
+    colour_of,
+    curve_cards,
+    curve_columns,
+    graph_outline,
+    lineage_rows,
+    open_runs,
+    planned_cards,
+    single_values,
+    usual_value,
+)
 from mindsummary_lightning.export.report.figures import landscape_figure, parameter_figure
 from mindsummary_lightning.export.report.ridges import ridge_svg
+from mindsummary_lightning.reading.decode import OpenFiles
 from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.reading.parameter_tables import read_parameter_table
 from mindsummary_lightning.reading.run_status import STATUSES
@@ -29,6 +48,7 @@ from mindsummary_lightning.values import (
     Graph,
     GraphNode,
     Histogram,
+    LandscapeMetadata,
     LossLandscape,
     Points,
     TrainInfo,
@@ -38,6 +58,7 @@ from tests.cli.command import mindsummary
 from tests.cli.demo_run import write_demo_run
 from tests.docs.pages import ROOT
 from tests.reading.runs import (
+    histogram,
     values_at,
     write_lineage,
     write_mindspore_run,
@@ -156,14 +177,12 @@ def test_the_page_needs_no_other_file(tmp_path: Path) -> None:
     assert nesting.open == []
 
 
-@pytest.mark.slow
 def test_a_run_of_mindspore_gets_its_page(tmp_path: Path) -> None:
     write_mindspore_run(tmp_path / "a")
 
     assert "<h3>loss</h3>" in _page(tmp_path, tmp_path / "a")
 
 
-@pytest.mark.slow
 def test_names_and_tags_cannot_become_markup(tmp_path: Path) -> None:
     run = tmp_path / "<b>run"
     hostile = "</script><script>alert(1)</script>"
@@ -177,7 +196,6 @@ def test_names_and_tags_cannot_become_markup(tmp_path: Path) -> None:
     assert "<b>&lt;b&gt;run</b>" in page
 
 
-@pytest.mark.slow
 def test_a_scalar_with_one_sample_is_a_number_and_the_epoch_is_the_last_chart(
     tmp_path: Path,
 ) -> None:
@@ -212,11 +230,13 @@ def test_an_empty_run_gets_a_page_without_scripts_whatever_its_name(tmp_path: Pa
 
 
 def test_a_value_between_values_that_are_not_finite_is_a_point() -> None:
-    nan = float("nan")
+    nan, inf = float("nan"), float("inf")
 
-    columns = curve_columns(_series([1.0, 2.0, nan, 3.0, nan, 4.0, 5.0]))
+    columns = curve_columns(_series([1.0, 2.0, nan, 3.0, -inf, 4.0, inf]))
 
-    np.testing.assert_array_equal(columns["alone"], [nan, nan, nan, 3.0, nan, nan, nan])
+    np.testing.assert_array_equal(columns["step"], range(7))
+    np.testing.assert_array_equal(columns["value"], [1.0, 2.0, nan, 3.0, nan, 4.0, nan])
+    np.testing.assert_array_equal(columns["alone"], [nan, nan, nan, 3.0, nan, 4.0, nan])
 
 
 def test_a_scalar_without_a_finite_value_has_no_curve(tmp_path: Path) -> None:
@@ -267,6 +287,70 @@ def test_a_histogram_without_a_range_has_no_ridge(low: float, width: float) -> N
     assert ridge_svg([(1, odd)], "#000", Phrase) is None
 
 
+def test_a_ridge_stands_on_its_step_and_is_as_high_as_its_density() -> None:
+    def histogram(*counts: int) -> Histogram:
+        lefts = 10.0 * np.arange(len(counts))
+        # in an order of their own, with an empty bucket
+        order = np.arange(len(counts))[::-1]
+        return Histogram(
+            lefts[order], np.full(len(counts), 10.0), np.array(counts)[order], sum(counts)
+        )
+
+    nothing = Histogram(np.zeros(0), np.zeros(0), np.zeros(0, np.int64), 2, nan_count=2)
+    samples = [(3, histogram(1, 0, 3)), (5, nothing), (8, histogram(0, 4, 2, 2)), (9, histogram(5))]
+    picture = ridge_svg(samples, "#123456", Phrase)
+
+    assert picture is not None
+    root = ElementTree.fromstring(picture)
+    assert (root.get("viewBox"), root.get("aria-label")) == (
+        *("0 0 400 124", "histograms of 3 steps, from 0 to 40"),
+    )
+    ridges = root.findall("polygon")
+    assert {(ridge.get("fill"), ridge.get("stroke")) for ridge in ridges} == {("#123456",) * 2}
+    titles = [ridge[0].text for ridge in ridges]
+    assert titles == ["step 3: 4 elements", "step 8: 8 elements", "step 9: 5 elements"]
+    bases = (54, 72, 90)
+    heights = []
+    for ridge, base in zip(ridges, bases, strict=True):
+        points = [point.split(",") for point in ridge.get("points", "").split()]
+        (left, first), *outline, (right, last) = points
+        assert [(left, first), (right, last)] == [("52", f"{base}"), ("392", f"{base}")]
+        assert (len(outline), outline[0][0], outline[-1][0]) == (60, "54.8", "389.2")
+        heights.append([round(base - float(y), 1) for _, y in outline])
+    # a quarter of the range has fifteen points; all of the last are in the first bucket
+    assert heights == [
+        [13.5] * 15 + [0.0] * 15 + [40.5] * 15 + [0.0] * 15,
+        [0.0] * 15 + [27.0] * 15 + [13.5] * 30,
+        [54.0] * 15 + [0.0] * 45,
+    ]
+    texts = [(text.get("x"), text.get("y"), text.text) for text in root.findall("text")]
+    assert texts == [
+        *(("46", "54", "3"), ("46", "72", "8"), ("46", "90", "9")),
+        *(("52.0", "108", "0"), ("137.0", "108", "10"), ("222.0", "108", "20")),
+        *(("307.0", "108", "30"), ("392.0", "108", "40")),
+    ]
+    assert [path.get("d") for path in root.findall("path")] == [
+        f"M{x} 90v5" for x in ("52.0", "137.0", "222.0", "307.0", "392.0")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "ticks"),
+    [
+        (0.0, 5.0, ["0", "1", "2", "3", "4", "5"]),
+        (0.0, 5.5, ["0", "2", "4"]),
+        (-3.2, 7.9, ["0", "5"]),
+        (0.011, 0.039, ["0.02", "0.03"]),
+        (-40.0, -5.0, ["-40", "-30", "-20", "-10"]),
+    ],
+)
+def test_ticks_are_about_five_round_numbers(low: float, high: float, ticks: list[str]) -> None:
+    odd = Histogram(np.array([low]), np.array([high - low]), np.array([1]), 1)
+    picture = ridge_svg([(100, odd)], "#000", Phrase)
+
+    assert re.findall(r">([^<>]+)</text>", picture or "") == ["100", *ticks]
+
+
 def test_ridges_of_equally_many_steps_have_equal_areas() -> None:
     narrow = Histogram(
         np.array([0.0]), np.array([1.0]), np.array([7]), 7, min=0.0, max=1.0, sum=3.0
@@ -311,6 +395,185 @@ def test_the_outline_counts_operations_by_scope_and_type() -> None:
     assert net.scopes["a"].summary == "Conv2d, 2 ReLU"
 
 
+def test_operations_deep_in_a_graph_count_in_their_eighth_scope() -> None:
+    deep = "/".join("abcdefghij")
+    nodes = [
+        GraphNode("1", "Conv2d", deep),
+        GraphNode("2", "ReLU", "a/b//c/"),
+        GraphNode("3", "Add"),
+    ]
+    scope = graph_outline(Graph(tuple(nodes)))
+
+    assert (scope.name, scope.summary, scope.total) == ("", "Add", 3)
+    path = []
+    while scope.scopes:
+        (scope,) = scope.scopes.values()
+        path.append((scope.name, scope.summary, scope.total))
+    assert path == [
+        *(("a", "", 2), ("b", "", 2), ("c", "ReLU", 2), ("d", "", 1), ("e", "", 1), ("f", "", 1)),
+        *(("g", "", 1), ("h", "Conv2d", 1)),
+    ]
+
+
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory: pytest.TempPathFactory) -> list[ReportRun]:
+    """A run with something of everything, and one of a few scalars that began earlier."""
+    base = tmp_path_factory.mktemp("runs")
+    write_demo_run(base / "demo", steps=30)
+    values = ({"z": 0.5, "one": 3.0}, {"z": 1.5, "accuracy": math.inf}, {"b": 4.0})
+    records = [
+        values_at(step, dict(scalars)) for step, scalars in zip((1, 2, 9), values, strict=True)
+    ]
+    write_summary(
+        base / "few",
+        [*records, values_at(3, {"b": 2.0}, 1600000000.0), values_at(4, {"w": histogram(2)})],
+    )
+    write_lineage(base / "few", [TrainInfo(network="LeNet", learning_rate=0.25)])
+    return open_runs([str(base / "demo"), str(base / "few")])[0]
+
+
+def test_runs_are_opened_with_their_names_extents_and_colours(opened: list[ReportRun]) -> None:
+    assert [(run.number, run.name, run.colour) for run in opened] == [
+        *((0, "demo", COLOURS[0]), (1, "few", COLOURS[1]))
+    ]
+    assert [run.extent for run in opened] == [
+        f"last step 30, started {datetime.fromtimestamp(1700000001):%Y-%m-%d %H:%M}",
+        f"last step 9, started {datetime.fromtimestamp(1600000000):%Y-%m-%d %H:%M}",
+    ]
+
+
+def test_every_value_of_the_runs_has_its_box(opened: list[ReportRun]) -> None:
+    with OpenFiles() as files:
+        plan = [(title, make()) for title, make in planned_cards(opened, files, Phrase)]
+
+    boxes = [
+        (title, str(card.title), card.run and card.run.name, str(card.note)) for title, card in plan
+    ]
+    assert boxes == [
+        ("Scalars", "accuracy", None, ""),
+        ("Scalars", "b", None, ""),
+        ("Scalars", "loss/auto", None, ""),
+        ("Scalars", "z", None, ""),
+        ("Histograms", "conv1.weight/auto", "demo", ""),
+        ("Histograms", "w", "few", ""),
+        ("Images", "input_data/auto", "demo", ""),
+        (
+            "Loss landscapes",
+            "landscape_[1, 2, 3]",
+            "demo",
+            "loss 0.117537 to 3.1402, 16 x 12 points",
+        ),
+        ("Computational graphs", "graph", "demo", "2 operations, 0 parameters"),
+    ]
+    cards = {str(card.title): card for _, card in plan}
+    last = {
+        tag: [(run.name, value) for run, value in card.last_values] for tag, card in cards.items()
+    }
+    demo = opened[0].scalars
+    assert last == {
+        **{tag: [] for tag in cards},
+        "accuracy": [("demo", f"{demo['accuracy'].values[-1]:.6g}"), ("few", "inf")],
+        "b": [("few", "4")],
+        "loss/auto": [("demo", f"{demo['loss/auto'].values[-1]:.6g}")],
+        "z": [("few", "1.5")],
+    }
+    assert [step for step, _ in cards["input_data/auto"].images] == [30]
+    ((_, uri),) = cards["input_data/auto"].images
+    assert base64.b64decode(uri.removeprefix("data:image/png;base64,")).startswith(b"\x89PNG")
+    assert [cards[tag].svg.count("<polygon") for tag in ("conv1.weight/auto", "w")] == [3, 1]
+    assert COLOURS[0] in cards["conv1.weight/auto"].svg
+    assert [len(card.figures) for card in cards.values()] == [0, 0, 0, 0, 0, 0, 0, 1, 0]
+    outline = cards["graph"].outline
+    assert outline is not None
+    assert outline.summary == "Conv2D, ReLU"
+
+
+def test_curves_have_the_numbers_colours_and_points_of_their_runs(opened: list[ReportRun]) -> None:
+    curves = {str(make().title): make().curves for make in curve_cards(opened)}
+
+    assert list(curves) == ["accuracy", "b", "loss/auto", "z"]
+    assert [(curve["run"], curve["colour"]) for curve in curves["accuracy"]] == [
+        *((0, COLOURS[0]), (1, COLOURS[1]))
+    ]
+    columns = {
+        name: (kind, np.frombuffer(base64.b64decode(text), kind).tolist())
+        for name, (kind, text) in curves["b"][0]["columns"].items()
+    }
+    assert columns == {"step": ("<i4", [3, 9]), "value": ("<f4", [2.0, 4.0])}
+
+
+def test_scalars_of_one_sample_and_settings_are_rows(opened: list[ReportRun]) -> None:
+    assert single_values(opened) == {"one": ["", "3"]}
+    rows = lineage_rows(opened)
+    assert rows[0] == ("optimizer", ["Adam", ""], True)
+    assert ("learning_rate", ["0.01", "0.25"], True) in rows
+    assert [name for name, _, differs in rows if not differs] == ["network"]
+    assert rows[-1] == ("network", ["LeNet", "LeNet"], False)
+
+
+def test_the_usual_value_is_the_most_frequent() -> None:
+    assert [usual_value(values) for values in ("abc", "a", "abb", "aabbb")] == ["", "", "b", "b"]
+
+
+def test_a_contour_shows_the_path_and_where_the_training_ended() -> None:
+    x, y = np.array([-1.0, 0.0, 2.0], np.float32), np.array([0.0, 3.0], np.float32)
+    z = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, np.nan]], np.float32)
+    path = Points(
+        *(np.array(numbers, np.float32) for numbers in ([2.0, 1.0], [3.0, 0.5], [4.0, 1.5]))
+    )
+    landscape = LossLandscape(
+        Points(x, y, z), (7, 9), path, (1.0, 0.5, 1.5), LandscapeMetadata("PCA", "epoch", 2)
+    )
+    plot = landscape_figure(landscape, Phrase)
+
+    assert plot is not None
+    assert [plot.xaxis.axis_label, plot.yaxis.axis_label] == ["first direction", "second direction"]
+    _, line, points, star = plot.renderers
+    for renderer in (line, points):
+        columns = {
+            name: np.asarray(column).tolist() for name, column in renderer.data_source.data.items()
+        }
+        assert columns == {"x": [2, 1], "y": [3, 0.5], "loss": [4, 1.5], "number": [7, 9]}
+    end = {name: list(column) for name, column in star.data_source.data.items()}
+    assert end == {"x": [1.0], "y": [0.5], "loss": [1.5]}
+    hovers = [(tool.renderers, tool.tooltips) for tool in plot.tools if isinstance(tool, HoverTool)]
+    assert hovers == [
+        ([points], [("epoch", "@number{0}"), ("loss", "@loss")]),
+        ([star], [("end of training, loss", "@loss")]),
+    ]
+    for odd in (z[:1], z[:, :1]):
+        axes = np.arange(odd.shape[1]), np.arange(odd.shape[0])
+        assert landscape_figure(LossLandscape(Points(*axes, odd)), Phrase) is None
+    assert landscape_figure(replace(landscape, intervals=(7,)), Phrase) is None
+
+
+def test_a_heat_map_has_a_cell_for_each_parameter_and_step(tmp_path: Path) -> None:
+    names = ("first.weight", "x" * 40, "y" * 41)
+    write_parameter_run(tmp_path, names)
+    content = FollowedRun(str(tmp_path), on_damage="raise")
+    content.refresh()
+    table = read_parameter_table(content)
+    assert table is not None
+
+    plot = parameter_figure(table, Phrase)
+    data = {name: list(column) for name, column in plot.renderers[0].data_source.data.items()}
+
+    assert data["x"] == [0, 1, 2, 3, 4] * 3
+    assert data["y"] == [0] * 5 + [1] * 5 + [2] * 5
+    assert data["name"] == [name for name in names for _ in range(5)]
+    assert data["step"] == [1, 10, 20, 30, 40] * 3
+    assert data["number"][:10] == ["-1.00"] * 5 + ["-2.00", "-2.00", "-inf", "-2.00", "-2.00"]
+    assert data["sign"] == [""] * 7 + ["0"] + [""] * 5 + ["\u00d7"] * 2
+    assert plot.yaxis.ticker.ticks == [0, 1, 2]
+    assert plot.yaxis.major_label_overrides == {0: names[0], 1: names[1], 2: "…" + "y" * 39}
+    assert plot.xaxis.ticker.ticks == [0, 1, 2, 3, 4]
+    assert plot.xaxis.major_label_overrides == {0: "1", 1: "10", 2: "20", 3: "30", 4: "40"}
+    assert (plot.y_range.start, plot.y_range.end) == (2.5, -0.5)
+    assert plot.xaxis.axis_label == "step"
+    (hover,) = plot.select(HoverTool)
+    assert hover.tooltips == [("parameter", "@name"), ("step", "@step{0}"), ("log10", "@number")]
+
+
 @pytest.mark.slow
 def test_the_command_takes_directories_of_runs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -337,7 +600,6 @@ def test_the_page_is_report_html_unless_another_is_named(
     assert (tmp_path / "report.html").is_file()
 
 
-@pytest.mark.slow
 def test_a_large_page_is_announced_before_it_is_made(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -440,7 +702,6 @@ def test_without_bokeh_the_command_names_the_packages(
     )
 
 
-@pytest.mark.slow
 def test_parameters_are_drawn_with_their_names_and_what_went_wrong_first(tmp_path: Path) -> None:
     write_parameter_run(tmp_path / "run", ("</script><b>first", "first.bias", "last.weight"))
 
@@ -448,6 +709,7 @@ def test_parameters_are_drawn_with_their_names_and_what_went_wrong_first(tmp_pat
 
     note = "first not finite: the gradient of last.weight at step 30, where the loss is 0.0333333"
     assert ">Parameters</h2>" in page
+    assert page.count("const docs_json") == _without_scripts(page).count("data-root-id") == 1
     assert note in page
     assert "first.bias" in page
     assert "<b>first" not in page

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from mindsummary_lightning.conversion.histograms import to_histogram
+from mindsummary_lightning.export.tables import export_csv, export_npy, export_parquet
 from mindsummary_lightning.reading.summary_reader import SummaryReader
-from mindsummary_lightning.values import Tensor
+from mindsummary_lightning.values import Histogram, Tensor
 from tests.cli.command import mindsummary
 from tests.cli.demo_run import write_demo_run
 from tests.reading.runs import histogram, values_at, write_parameter_run, write_summary
@@ -39,10 +40,97 @@ def test_csv_reads_back_to_the_same_numbers(
         assert sum(int(row["count"]) for row in csv.DictReader(file)) == 6 * 864
 
 
+def _rows(path: Path) -> list[list[str]]:
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.reader(file))
+
+
+def test_csv_has_a_row_for_every_sample_bucket_and_parameter(tmp_path: Path) -> None:
+    some = Histogram(
+        np.array([-1.5, 0.5]), np.array([2.0, 0.25]), np.array([3, 4]), 10,
+        nan_count=1, pos_inf_count=2, neg_inf_count=0, min=-1.25, max=0.75, sum=0.1,
+    )  # fmt: skip
+    write_summary(
+        tmp_path / "run",
+        [
+            values_at(1, {"b": 0.1, "a": 2.0, "h": some}, 1600000000.25),
+            values_at(3, {"b": float("nan")}),
+            values_at(4, {"g": to_histogram(np.array([np.inf, -np.inf], np.float32))}),
+        ],
+    )
+    write_parameter_run(tmp_path / "table", ("first.weight", "last.weight"), has_loss=False)
+
+    export_csv(str(tmp_path / "run"), str(tmp_path / "out"))
+    export_csv(str(tmp_path / "table"), str(tmp_path / "parameters"))
+
+    assert _rows(tmp_path / "out" / "scalars.csv") == [
+        ["tag", "step", "wall_time", "value"],
+        ["a", "1", "1600000000.25", "2.0"],
+        ["b", "1", "1600000000.25", "0.1"],
+        ["b", "3", "1700000003.0", "nan"],
+    ]
+    of_some = ["10", "1", "2", "0", "-1.25", "0.75", "0.1"]
+    assert _rows(tmp_path / "out" / "histograms.csv") == [
+        [
+            *("tag", "step", "wall_time", "left", "width", "count", "elements", "nan_count"),
+            *("pos_inf_count", "neg_inf_count", "min", "max", "sum"),
+        ],
+        ["g", "4", "1700000004.0", "", "", "0", "2", "0", "1", "1", "", "", ""],
+        ["h", "1", "1600000000.25", "-1.5", "2.0", "3", *of_some],
+        ["h", "1", "1600000000.25", "0.5", "0.25", "4", *of_some],
+    ]
+    header, *rows = _rows(tmp_path / "parameters" / "parameters.csv")
+    table = SummaryReader(tmp_path / "table").parameter_statistics()
+    assert header == ["parameter", "step", *table.columns]
+    names = ["first.weight", "last.weight"]
+    assert [row[:2] for row in rows] == [
+        [name, str(s)] for s in (1, 10, 20, 30, 40) for name in names
+    ]
+    found = np.array([row[2:] for row in rows], float).reshape(table.values.shape)
+    np.testing.assert_array_equal(found, table.values)
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {
+        *("scalars.csv", "histograms.csv", ".mindsummary-export")
+    }
+
+
+@pytest.mark.parametrize(
+    ("form", "parts"), [("csv", 4), ("npy", 4), ("parquet", 2), ("tensorboard", 7)]
+)
+def test_the_progress_of_an_export_comes_to_the_size_of_the_runs_files(
+    tmp_path: Path, form: str, parts: int
+) -> None:
+    skip_without_packages(form)
+    from mindsummary_lightning.export.tensorboard import export_tensorboard
+
+    # 3 + 1 samples of scalars, 2 histograms, 2 tensors
+    tensor = Tensor(np.arange(6, dtype=np.float32).reshape(2, 3))
+    path = write_summary(
+        tmp_path / "run",
+        [
+            values_at(1, {"a": 1.0, "b": 2.0, "h": histogram(1, 2)}),
+            values_at(2, {"a": 1.0, "h": histogram(3), "t": tensor}),
+            values_at(3, {"a": 1.0, "t": tensor}),
+        ],
+    )
+    exports = {"csv": export_csv, "npy": export_npy, "parquet": export_parquet}
+    steps: list[int] = []
+
+    exports.get(form, export_tensorboard)(
+        str(tmp_path / "run"), str(tmp_path / "out"), steps.append
+    )
+
+    assert (len(steps), sum(steps), min(steps) > 0) == (parts, path.stat().st_size, True)
+
+
 def test_npy_holds_series_and_tensors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = np.arange(6, dtype=np.float32).reshape(2, 3)
     write_summary(
-        tmp_path / "run", [values_at(1, {"a/b": 0.5}), values_at(2, {"../t": Tensor(data)})]
+        tmp_path / "run",
+        [
+            values_at(1, {"a/b": 0.5}),
+            values_at(2, {"../t": Tensor(data)}),
+            values_at(7, {"a/b": -2.5, "../t": Tensor(data.T)}),
+        ],
     )
 
     answer = mindsummary(
@@ -50,8 +138,16 @@ def test_npy_holds_series_and_tensors(tmp_path: Path, capsys: pytest.CaptureFixt
     )
 
     assert answer.code == 0
-    assert np.load(tmp_path / "out" / "scalar" / "a%2Fb.npy").tolist() == [(1, 1700000001.0, 0.5)]
+    series = np.load(tmp_path / "out" / "scalar" / "a%2Fb.npy")
+    assert series.dtype.names == ("step", "wall_time", "value")
+    assert series.tolist() == [(1, 1700000001.0, 0.5), (7, 1700000007.0, -2.5)]
     np.testing.assert_array_equal(np.load(tmp_path / "out" / "tensor" / "..%2Ft_2.npy"), data)
+    np.testing.assert_array_equal(np.load(tmp_path / "out" / "tensor" / "..%2Ft_7.npy"), data.T)
+    assert json.loads((tmp_path / "out" / "names.json").read_text(encoding="utf-8")) == {
+        "scalar/a%2Fb.npy": "a/b",
+        "tensor/..%2Ft_2.npy": "../t",
+        "tensor/..%2Ft_7.npy": "../t",
+    }
 
 
 def test_tags_that_only_their_ends_tell_apart_have_a_file_each(
@@ -170,6 +266,7 @@ def test_a_run_with_nothing_to_export_says_so(
     )
 
     assert (answer.code, "contains nothing that csv files can hold" in answer.out) == (0, True)
+    assert list((tmp_path / "out").iterdir()) == []
 
 
 @pytest.mark.parametrize("has_loss", [True, False])

@@ -17,6 +17,7 @@ from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.compat.proto.tensor_pb2 import TensorProto
 from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
+from tensorboard.util.tensor_util import make_ndarray, make_tensor_proto
 from torch.utils.tensorboard import SummaryWriter
 
 from mindsummary_lightning import SummaryRecord
@@ -66,12 +67,17 @@ def test_tensorboard_reads_what_was_exported(tmp_path: Path) -> None:
     assert [event.step for event in scalars] == loss.steps.tolist()
     assert [event.wall_time for event in scalars] == loss.wall_times.tolist()
     assert [event.value for event in scalars] == loss.values.tolist()
-    assert [event.encoded_image_string for event in found.Images("input_data/auto")] == [
-        image.encoded for _, _, image in reader.images("input_data/auto")
+    assert [
+        (event.step, event.wall_time, event.encoded_image_string, event.width, event.height)
+        for event in found.Images("input_data/auto")
+    ] == [
+        (step, wall_time, image.encoded, 48, 24)
+        for step, wall_time, image in reader.images("input_data/auto")
     ]
     histograms = [event.histogram_value for event in found.Histograms("conv1.weight/auto")]
     assert [sum(value.bucket) for value in histograms] == [864] * 6
-    assert found.Tensors("logits")[0].step == 60
+    (logits,) = found.Tensors("logits")
+    assert (logits.step, make_ndarray(logits.tensor_proto).tolist()) == (60, np.eye(3).tolist())
 
 
 def test_a_run_that_grows_meanwhile_is_exported_as_it_was(
@@ -141,6 +147,17 @@ def test_tensorboard_reads_settings_and_graph(tmp_path: Path) -> None:
         "fold": 3,
         "user_defined/loss": "MAE()",
     }
+
+
+def test_operations_without_full_names_keep_their_names(tmp_path: Path) -> None:
+    nodes = (GraphNode("1", "Conv2D"), GraphNode("2", "ReLU", inputs=(GraphInput("1"),)))
+    with SummaryRecord(tmp_path / "run") as writer:
+        recorder_of(writer).write_graph(Graph(nodes))
+
+    found = _exported(tmp_path / "run", tmp_path / "tb").Graph().node
+    assert [(node.name, node.op, list(node.input)) for node in found] == [
+        *(("1", "Conv2D", []), ("2", "ReLU", ["1"]))
+    ]
 
 
 def test_weights_are_drawn_in_their_module_and_inputs_outside(tmp_path: Path) -> None:
@@ -386,6 +403,64 @@ def test_tensors_of_torch_are_read_although_tensorboard_cannot(
     for tag, elements in tensors.items():
         ((_, _, tensor),) = reader.tensors(tag)
         assert (tensor.data.tolist(), tensor.data_type) == (elements, recorded)
+
+
+def test_half_precision_is_read_as_tensorflow_writes_it(tmp_path: Path) -> None:
+    message = _keras("t", 1, np.ones(2, np.float32), "tensor")
+    bits = np.array([1.5, 0.0, -2.0], np.float16).view(np.uint16).tolist()
+    shape = make_tensor_proto(np.zeros(3, np.float32)).tensor_shape
+    half = TensorProto(dtype=types_pb2.DT_HALF, half_val=bits, tensor_shape=shape)
+    message.summary.value[0].tensor.CopyFrom(half)
+    write_tb(tmp_path / "tb", message)
+
+    (run,) = import_tensorboard(str(tmp_path / "tb"), str(tmp_path / "mi"))
+
+    ((_, _, tensor),) = SummaryReader(run.run_dir).tensors("t")
+    assert (tensor.data.tolist(), tensor.data_type) == ([1.5, 0.0, -2.0], DataType.FLOAT16)
+
+
+@pytest.mark.parametrize(
+    ("array", "plugin"),
+    [
+        (np.ones(2, np.complex64), "tensor"),
+        (np.array([b"text"], object), "tensor"),
+        (np.ones(2, np.float32), "scalars"),
+        (np.array([b"text"], object), "scalars"),
+        (np.array([b"5"], object), "images"),
+        (np.ones((3, 3), np.float32), "images"),
+        (np.ones((3, 4), np.float32), "histograms"),
+        (np.ones(3, np.float32), "histograms"),
+    ],
+)
+def test_a_tensor_that_is_not_of_its_kind_is_counted(
+    tmp_path: Path, array: Any, plugin: str
+) -> None:
+    write_tb(tmp_path / "tb", _keras("t", 1, array, plugin), _keras("u", 2, array, plugin))
+
+    (run,) = import_tensorboard(str(tmp_path / "tb"), str(tmp_path / "mi"))
+
+    assert (run.skipped, run.written, run.problems) == ({plugin: 2}, {}, {})
+
+
+@pytest.mark.parametrize(
+    ("width", "height", "is_taken"),
+    [(1, 2, True), (0, 2, False), (2, 0, False), (2**31 - 1, 1, True), (1, 2**31, False)],
+)
+def test_an_image_has_a_width_and_a_height_that_mindinsight_can_hold(
+    tmp_path: Path, width: int, height: int, is_taken: bool
+) -> None:
+    data = np.array([b"%d" % width, b"%d" % height, b"png"], object)
+    write_tb(tmp_path / "tb", _keras("i", 1, data, "images"))
+
+    (run,) = import_tensorboard(str(tmp_path / "tb"), str(tmp_path / "mi"))
+
+    found = (
+        [(image.width, image.height) for _, _, image in SummaryReader(run.run_dir).images("i")]
+        if is_taken
+        else []
+    )
+    assert found == [(width, height)] * is_taken
+    assert [f"got {height} x {width}" in text for text in run.problems] == [True] * (not is_taken)
 
 
 @pytest.mark.parametrize(

@@ -68,13 +68,17 @@ def test_a_batch_without_a_batch_dimension_is_refused() -> None:
 
 def test_batches_are_joined_as_far_as_they_fit() -> None:
     batches = tuple(
-        Batch((torch.full((2, 3), float(i)), {"y": torch.tensor([i, i])}), 2) for i in range(5)
+        Batch((torch.full((size, 3), float(i)), {"y": torch.tensor([i] * size)}), size)
+        for i, size in enumerate((2, 3, 1, 4, 2))
     )
-    found = joined(batches, 4)
-    assert counts(found) == [4, 4, 2]
+    found = joined(batches, 5)
+    assert counts(found) == [5, 5, 2]
     inputs, targets = found[1].data
-    assert inputs.tolist() == [[2.0] * 3, [2.0] * 3, [3.0] * 3, [3.0] * 3]
-    assert targets["y"].tolist() == [2, 2, 3, 3]
+    assert inputs.tolist() == [[2.0] * 3, [3.0] * 3, [3.0] * 3, [3.0] * 3, [3.0] * 3]
+    assert targets["y"].tolist() == [2, 3, 3, 3, 3]
+    assert [batch.data[1]["y"].tolist() for batch in joined(batches, 0)] == [
+        *([0, 0], [1, 1, 1], [2], [3] * 4, [4, 4])
+    ]
 
 
 @pytest.mark.parametrize(
@@ -93,6 +97,24 @@ def test_batches_that_cannot_be_joined_stay_apart(one: object, other: object) ->
     assert counts(joined((Batch(one, 2), Batch(other, 2)), 100)) == [2, 2]
 
 
+def test_batches_of_other_elements_types_shapes_or_texts_have_another_digest() -> None:
+    def sparse(column: int) -> torch.Tensor:
+        return torch.stack([torch.zeros(3), torch.eye(3)[column]])
+
+    batches = (
+        *(torch.zeros(2, 3), torch.zeros(3, 2), torch.zeros(2, 3, dtype=torch.int32)),
+        *(torch.zeros(0), torch.zeros(0, 3), "a", "b", 1.5, {"a": torch.zeros(2, 3)}),
+        *(sparse(1).to_sparse(), sparse(2).to_sparse(), sparse(1).to_sparse_csr()),
+    )
+    digests = [digest((Batch(data, 2),)) for data in batches]
+
+    assert len(set(digests)) == len(batches) - 1  # both layouts of a sparse matrix are one
+    assert digests[-1] == digests[-3]
+    assert digest((Batch(torch.arange(4.0)[::2], 2),)) == digest(
+        (Batch(torch.tensor([0.0, 2.0]), 2),)
+    )
+
+
 class Shuffled:
     """A loader that shuffles by a generator of NumPy or Python."""
 
@@ -105,6 +127,13 @@ class Shuffled:
         yield torch.tensor(order)
 
 
+class OfGlobalNumpy:
+    """A loader that shuffles by NumPy's own generator."""
+
+    def __iter__(self) -> Iterator[torch.Tensor]:
+        yield torch.tensor(np.random.permutation(20))  # noqa: NPY002 - as users write it
+
+
 LOADERS = {
     "torch": lambda: DataLoader(MORE, 4, shuffle=True, generator=torch.Generator().manual_seed(5)),
     "global torch": lambda: DataLoader(MORE, 4, shuffle=True),
@@ -112,6 +141,7 @@ LOADERS = {
     "old numpy": lambda: Shuffled(np.random.RandomState(5)),
     "python": lambda: Shuffled(random.Random(5)),
     "global": lambda: Shuffled(random),
+    "global numpy": OfGlobalNumpy,
 }
 
 
@@ -120,11 +150,13 @@ def test_a_loader_with_its_own_generator_gives_the_same_samples_twice_and_is_whe
     kind: str,
 ) -> None:
     loader, untouched = LOADERS[kind](), LOADERS[kind]()
-    before = random.getstate(), torch.get_rng_state()
-    once, again, other = (digest(take_batches(loader, 8, seed)) for seed in (0, 0, 1))
+    before = random.getstate(), torch.get_rng_state(), np.random.get_state()  # noqa: NPY002
+    seeds = (0, 0, 2**32 + 1)
+    once, again, other = (digest(take_batches(loader, 8, seed)) for seed in seeds)
     assert once == again != other
     assert random.getstate() == before[0]
     assert torch.equal(torch.get_rng_state(), before[1])
+    assert np.array_equal(np.random.get_state()[1], before[2][1])  # noqa: NPY002
     if "global" not in kind:
         assert [str(batch) for batch in loader] == [str(batch) for batch in untouched]
 

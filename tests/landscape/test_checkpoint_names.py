@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-import torch
 from torch import nn
 
 from mindsummary_lightning.landscape.checkpoint_names import (
@@ -42,6 +41,33 @@ def test_the_beginning_of_a_larger_network_is_refused() -> None:
         LandscapeCheckpointError, match=r"it has 2 more tensors, such as '2\.weight'"
     ):
         found(zoo.small()[:1], zoo.small())
+
+
+class Parts(nn.Module):
+    """Two parts that begin as the network does, the second longer; a third has another shape."""
+
+    def __init__(self, *, has_third: bool = False) -> None:
+        super().__init__()
+        self.a = nn.Sequential(nn.Linear(3, 4))
+        self.b = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2))
+        if has_third:
+            self.c = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2), nn.Linear(2, 5))
+
+
+@pytest.mark.parametrize(
+    ("has_third", "message"),
+    [
+        (False, r"it has no 'b\.2\.weight' \(2 of 6 tensors are missing\); its tensors are a\.0\."),
+        (True, r"'c\.2\.weight' has shape \(5, 2\), but the network's tensor has \(2, 2\)$"),
+    ],
+)
+def test_the_part_that_comes_nearest_is_named(has_third: bool, message: str) -> None:
+    network = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2), nn.Linear(2, 2))
+
+    with pytest.raises(
+        LandscapeCheckpointError, match=rf"x\.ckpt is not a checkpoint of Sequential: {message}"
+    ):
+        found(network, Parts(has_third=has_third))
 
 
 @pytest.mark.parametrize(
@@ -94,4 +120,17 @@ def test_one_tensor_has_one_canonical_name() -> None:
     assert canonical_names(aliased)["net.0.weight"] == "first.weight"
     assert canonical_names(shared)["decoder.weight"] == "encoder.weight"
     assert "decoder.weight" not in moving_names(shared)
-    assert len(set(canonical_names(torch.nn.Linear(2, 2, device="meta")).values())) == 2
+    norm = nn.BatchNorm1d(2)
+    twice = canonical_names(nn.Sequential(norm, nn.Tanh(), norm))
+    assert {name: twice[f"2.{name}"] for name in norm.state_dict()} == {
+        name: f"0.{name}" for name in norm.state_dict()
+    }
+    for net in (nn.Linear(2, 2, device="meta"), zoo.SparseGraph(), nn.LazyBatchNorm1d()):
+        assert len(set(canonical_names(net).values())) == len(canonical_names(net))
+
+
+def test_parameters_that_are_weights_or_biases_and_have_fractions_move() -> None:
+    assert moving_names(zoo.Spectral()) == ["weights", "head.weight", "head.bias"]
+    assert moving_names(zoo.RunningMean()) == [
+        *("net.0.weight", "net.0.bias", "net.2.weight", "net.2.bias")
+    ]

@@ -8,6 +8,7 @@ import zipfile
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -17,9 +18,11 @@ from mindsummary_lightning.landscape.checkpoints import (
     LandscapeCheckpointError,
     LandscapeCheckpoints,
     LandscapeCheckpointWriter,
+    RowStore,
     mapped,
     remove_checkpoints,
 )
+from mindsummary_lightning.recording.failure_policy import FailurePolicy
 from mindsummary_lightning.values.landscape_settings import LandscapeSettings
 from tests.landscape.nets import save
 
@@ -83,6 +86,174 @@ def test_a_checkpoint_that_could_not_be_written_is_not_named_among_the_saved(
     assert LandscapeCheckpoints.open(tmp_path).with_saved_intervals().settings.intervals == (
         (4, 5, 6),
     )
+
+
+def files(run: Path) -> list[str]:
+    return sorted(path.name for path in (run / "ckpt_dir").glob("*.ckpt"))
+
+
+def test_checkpoints_of_consecutive_steps_wait_for_the_last_of_them(tmp_path: Path) -> None:
+    settings = LandscapeSettings(intervals=((1, 2, 3), (5, 6, 7)))
+    writer = LandscapeCheckpointWriter(tmp_path, "Net", settings)
+    state = {"weight": torch.arange(6.0).view(2, 3)}
+    written = []
+    for number in range(1, 9):
+        writer.save(number, state)
+        state["weight"] += 1  # what was taken stays
+        written.append(len(files(tmp_path)))
+
+    assert written == [0, 0, 3, 3, 3, 3, 6, 6]
+    for number, path in LandscapeCheckpoints.open(tmp_path).files.items():
+        assert mapped(path)["weight"].tolist() == (state["weight"] - 9 + number).tolist()
+
+
+@pytest.mark.parametrize(
+    ("elements", "expected"), [(2**19, [0, 0, 3, 3]), (2**20 + 1, [1, 2, 3, 4])]
+)
+def test_large_checkpoints_do_not_wait(tmp_path: Path, elements: int, expected: list[int]) -> None:
+    settings = LandscapeSettings(intervals=((1, 2, 3, 4, 5),))  # two of 2 MiB fit into 4 MiB
+    writer = LandscapeCheckpointWriter(tmp_path, "Net", settings)
+    written = []
+    for number in range(1, 5):
+        writer.save(number, {"weight": torch.zeros(elements)})
+        written.append(len(files(tmp_path)))
+
+    assert written == expected
+
+
+def test_the_end_of_an_epoch_writes_what_waits_and_how_many_steps_it_had(tmp_path: Path) -> None:
+    writer = LandscapeCheckpointWriter(tmp_path, "Net", SETTINGS, step_per_epoch=7)
+    writer.end_epoch(7)
+    assert not (tmp_path / "ckpt_dir").exists()
+
+    writer.save(1, STATE)
+    writer.end_epoch(7)
+    assert (saved(tmp_path), LandscapeCheckpoints.open(tmp_path).step_per_epoch) == ([1], 7)
+
+    writer.end_epoch(5)
+    assert (saved(tmp_path), LandscapeCheckpoints.open(tmp_path).step_per_epoch) == ([1], 5)
+
+
+@pytest.mark.filterwarnings("ignore:Lazy modules")
+def test_what_is_going_to_be_saved_is_known_from_the_begin_or_the_first_checkpoint(
+    tmp_path: Path,
+) -> None:
+    writer = LandscapeCheckpointWriter(tmp_path, "Net", SETTINGS, max_bytes=4 * 24)
+    lazy = {"first": torch.zeros(2), "weight": nn.LazyLinear(2).weight}
+    state = {"first": torch.zeros(2), "weight": torch.zeros(4)}
+    writer.begin(lazy)
+    assert writer.planned() is None
+    assert [number for number in range(8) if writer.wants(number)] == [1, 2, 3, 4, 5, 6]
+
+    assert not save(writer, 1, state)
+    assert writer.planned() == (3, 3 * 24)
+    assert [number for number in range(8) if writer.wants(number)] == [4, 5, 6]
+    other = LandscapeCheckpointWriter(tmp_path / "other", "Net", SETTINGS)
+    other.begin(state)
+    assert other.planned() == (6, 6 * 24)
+    assert not (tmp_path / "other").exists()
+
+
+def test_if_only_one_checkpoint_fits_it_is_that_of_the_end(tmp_path: Path) -> None:
+    writer = LandscapeCheckpointWriter(tmp_path, "Net", SETTINGS, max_bytes=50)
+    state = {"weight": torch.zeros(10)}
+    writer.begin(state)
+    for number in (1, 2, 3):
+        assert not writer.save(number, state)
+    writer.end(4, {"weight": torch.ones(10)})
+
+    assert saved(tmp_path) == [4]
+    assert mapped(LandscapeCheckpoints.open(tmp_path).files[4])["weight"].tolist() == [1.0] * 10
+    usable = LandscapeCheckpoints.open(tmp_path).with_saved_intervals()
+    assert (usable.settings.train, usable.settings.result, usable.last()) == (False, True, 4)
+
+
+def test_the_end_writes_what_waits_and_a_checkpoint_that_was_saved_is_not_saved_again(
+    tmp_path: Path,
+) -> None:
+    writer = LandscapeCheckpointWriter(tmp_path, "Net", SETTINGS)
+    writer.save(1, STATE)
+    writer.end(2, {"weight": torch.ones(2)})
+
+    assert (saved(tmp_path), files(tmp_path)) == ([1], ["Net_1_step.ckpt"])
+
+
+def test_checkpoints_that_somebody_deletes_are_forgotten_and_counted_if_this_run_wrote_them(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    earlier = LandscapeCheckpointWriter(tmp_path, "Net", SETTINGS)
+    for number in (1, 2):
+        save(earlier, number, STATE)
+    policy = FailurePolicy(str(tmp_path), raise_exception=False)
+    writer = LandscapeCheckpointWriter(tmp_path, "Net", SETTINGS, policy=policy)
+    for number in (3, 4, 5):
+        save(writer, number, STATE)
+    assert saved(tmp_path) == [1, 2, 3, 4, 5]
+
+    for number in (1, 3, 4):  # 1 is of the earlier run
+        (tmp_path / "ckpt_dir" / f"Net_{number}_step.ckpt").unlink()
+    writer.end(6, STATE)
+    writer.end(6, STATE)
+
+    assert saved(tmp_path) == [2, 5]
+    assert policy.lost == 2
+    policy.log_total()
+    assert "2 were in files that were removed or replaced" in caplog.text
+
+
+def test_a_run_of_other_intervals_keeps_nothing_of_the_earlier(tmp_path: Path) -> None:
+    save(LandscapeCheckpointWriter(tmp_path, "Net", SETTINGS), 1, STATE)
+    others = LandscapeSettings(intervals=((1, 2, 3, 5),))
+    save(LandscapeCheckpointWriter(tmp_path, "Net", others), 3, STATE)
+
+    assert saved(tmp_path) == [3]
+
+
+def test_if_not_all_checkpoints_fit_none_is_saved_where_all_are_needed(tmp_path: Path) -> None:
+    state = {"weight": torch.zeros(10)}
+    for max_bytes in (6 * 40, 6 * 40 - 1):
+        run = tmp_path / str(max_bytes)
+        writer = LandscapeCheckpointWriter(
+            run, "Net", SETTINGS, max_bytes=max_bytes, all_or_nothing=True
+        )
+        writer.begin(state)
+        assert [save(writer, number, state) for number in range(1, 7)] == [max_bytes == 240] * 6
+    with pytest.raises(
+        FileNotFoundError,
+        match=r"ckpt_dir has no checkpoints for a landscape: they need 240 bytes, and "
+        r"landscape_max_bytes of SummaryCollector was 239\. Train with landscape_max_bytes=240 or ",
+    ):
+        LandscapeCheckpoints.open(tmp_path / "239")
+    assert saved(tmp_path / "240") == [1, 2, 3, 4, 5, 6]
+
+
+def test_the_last_number_is_that_of_the_named_intervals_or_of_the_saved(tmp_path: Path) -> None:
+    for number in (1, 2, 3):
+        save(LandscapeCheckpointWriter(tmp_path, "Net", SETTINGS), number, STATE)
+    found = LandscapeCheckpoints.open(tmp_path)
+
+    assert found.last() == 3
+    assert replace(found, has_named_intervals=True).last() == 6
+    assert replace(found, files={}).last() == 0
+
+
+def test_finished_rows_come_back_and_parts_of_rows_do_not(tmp_path: Path) -> None:
+    store = RowStore(str(tmp_path / "ckpt_dir" / "rows_1"))
+    points = [np.zeros((3, 2)), np.zeros((3, 2)), np.zeros((2, 2))]
+    assert store.rows(points) == {}
+    store.write(0, np.array([1.0, 2.5, np.nan]))
+    store.write(2, np.array([4.0, np.inf]))
+
+    found = store.rows(points)
+    assert sorted(found) == [0, 2]
+    np.testing.assert_array_equal(found[0], [1.0, 2.5, np.nan])
+    np.testing.assert_array_equal(found[2], [4.0, np.inf])
+    assert sorted(store.rows([np.zeros((2, 2)), points[1], points[2]])) == [2]
+
+    store.clear()
+    store.clear()
+    assert store.rows(points) == {}
+    assert not (tmp_path / "ckpt_dir" / "rows_1").exists()
 
 
 def test_tied_weights_are_saved_once(tmp_path: Path) -> None:

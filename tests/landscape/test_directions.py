@@ -45,6 +45,52 @@ def test_principal_directions_are_those_of_a_full_svd() -> None:
         assert vector[np.abs(vector).argmax()] > 0
 
 
+def long_tensors(count: int, size: int) -> list[dict[str, torch.Tensor]]:
+    generator = torch.Generator().manual_seed(2)
+    steps = torch.randn(count, size + 3, generator=generator).cumsum(0)
+    return [{"a.weight": step[:size], "a.bias": step[size:]} for step in steps]
+
+
+@pytest.mark.parametrize("size", [2**14 - 1, 2**14, 2**14 + 15, 2**14 + 16, 2**15 + 3])
+def test_tensors_that_are_read_in_pieces_have_the_directions_of_the_whole(size: int) -> None:
+    states = long_tensors(4, size)
+    matrix = np.stack([flat(state) - flat(states[-1]) for state in states[:-1]])
+    matrix -= matrix.mean(1, keepdims=True)
+    _, _, expected = np.linalg.svd(matrix, full_matrices=False)
+
+    for found, right in zip(d.pca_directions(states, list(states[0])), expected, strict=False):
+        vector = flat(found)
+        np.testing.assert_allclose(vector * np.sign(vector @ right), right, atol=1e-6)
+        assert vector[np.abs(vector).argmax()] > 0
+
+    generator = torch.Generator().manual_seed(5)
+    drawn = []
+    for _ in range(2):
+        for part in (size, 3):
+            drawn.append(torch.randn(part, generator=generator, dtype=torch.float64).float())
+    first, second = d.random_directions(states[-1], list(states[0]), 5)
+    np.testing.assert_array_equal(np.concatenate([flat(first), flat(second)]), torch.cat(drawn))
+
+
+def test_directions_are_computed_by_one_thread_which_the_user_does_not_notice() -> None:
+    seen: list[int] = []
+
+    def opening() -> dict[str, torch.Tensor]:
+        seen.append(torch.get_num_threads())
+        return states[0]
+
+    states, threads = checkpoints(3), torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        d.pca_directions([opening, *states[1:]], list(states[0]))
+        with pytest.raises(ValueError, match="equal"):
+            d.pca_directions([opening, opening], list(states[0]))
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(threads)
+    assert set(seen) == {1}
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="pages are given back by a call of Linux")
 def test_files_are_mapped_once_a_pass_and_not_kept_in_memory(
@@ -52,7 +98,7 @@ def test_files_are_mapped_once_a_pass_and_not_kept_in_memory(
 ) -> None:
     generator = torch.Generator().manual_seed(1)
     states = [
-        {"weight": torch.randn(2**22, generator=generator), "bias": torch.ones(3)} for _ in range(3)
+        {"weight": torch.rand(2**20, generator=generator), "bias": torch.ones(3)} for _ in range(3)
     ]
     for number, state in enumerate(states):
         torch.save(state, tmp_path / f"{number}.ckpt")
@@ -62,19 +108,19 @@ def test_files_are_mapped_once_a_pass_and_not_kept_in_memory(
         mapped.append(number)
         return checkpoint_files.mapped(str(tmp_path / f"{number}.ckpt"))
 
-    monkeypatch.setattr(d, "MAX_MAPPED_ELEMENTS", 2**19)
+    monkeypatch.setattr(d, "MAX_MAPPED_ELEMENTS", 2**18)
     resident, found = 0, []
     for _, _, rows in d._differences(
         [partial(opening, number) for number in range(3)], ["weight", "bias"]
     ):
         found.append(rows)
-        if len(found) % 16 == 0:
+        if len(found) in (40, 60):
             maps = Path("/proc/self/smaps").read_text(encoding="utf-8").split(str(tmp_path))[1:]
             resident = max(
                 resident, sum(int(each.partition("Rss:")[2].split()[0]) for each in maps)
             )
     assert mapped == [0, 1, 2]
-    assert 0 < resident < 3 * 2**14 / 2  # kB, of which there are 16 MiB in each file
+    assert 0 < resident < 3 * 2**12 * 3 / 4  # kB, of which there are 4 MiB in each file
     expected = torch.stack(
         [torch.cat([state["weight"], state["bias"]]).double() for state in states]
     )

@@ -20,8 +20,10 @@ from mindsummary_lightning.landscape.mean_loss import MeanLoss
 from tests.landscape import nets
 from tests.landscape.plain_loop import POINTS, evaluation, plain_loop, plane_of, without_shortcuts
 
+SLOW = [pytest.param(net, marks=pytest.mark.slow) for net in (nets.ConvNet, nets.Transformer)]
 
-@pytest.fixture(params=[nets.Mlp, nets.ConvNet, nets.Transformer, nets.Tied, nets.Frozen])
+
+@pytest.fixture(params=[nets.Mlp, nets.Tied, nets.Frozen, *SLOW])
 def net(request: pytest.FixtureRequest) -> nn.Module:
     torch.manual_seed(1)
     net = request.param()
@@ -31,7 +33,6 @@ def net(request: pytest.FixtureRequest) -> nn.Module:
     return net
 
 
-@pytest.mark.slow
 def test_losses_are_those_of_a_plain_loop(net: nn.Module) -> None:
     plane = plane_of(net)
     expected = plain_loop(net, plane, nets.loader(net))
@@ -39,7 +40,6 @@ def test_losses_are_those_of_a_plain_loop(net: nn.Module) -> None:
     np.testing.assert_allclose(without_shortcuts(net, plane).losses(POINTS), expected, rtol=1e-5)
 
 
-@pytest.mark.slow
 def test_several_points_at_once_give_the_same_losses(net: nn.Module) -> None:
     plane = plane_of(net)
     expected = plain_loop(net, plane, nets.loader(net))

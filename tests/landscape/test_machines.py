@@ -15,7 +15,6 @@ import pytest
 import torch
 
 from mindsummary_lightning import SummaryLandscape, SummaryReader
-from mindsummary_lightning.landscape.workers import make_fabric
 from tests.landscape import nets
 from tests.warm_processes import as_script, environment, free_port, run_two_ranks
 
@@ -153,11 +152,3 @@ def test_after_one_machine_dies_the_same_call_computes_the_missing_rows(
     assert [status for status, _ in outputs] == [0, 0], outputs
     assert sum(rows_computed(tmp_path)) == 11 - kept
     assert_recorded(run, expected(tmp_path))
-
-
-def test_several_machines_need_a_launcher() -> None:
-    with pytest.raises(
-        ValueError,
-        match="num_nodes is 2, but this process was not started by torchrun, SLURM or LSF",
-    ):
-        make_fabric("cpu", 1, 2, "32-true")

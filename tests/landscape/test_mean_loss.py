@@ -94,6 +94,94 @@ def test_a_loss_is_taken_from_what_the_collector_takes_it_from(wrap: Callable[[A
     assert float(loss((torch.tensor([3.0, 5.0]), torch.tensor([1.0, 2.0])), 0)) == 2.5
 
 
+@pytest.mark.parametrize("answer", [3.0, None, {"loss": "text"}])
+def test_a_loss_that_is_no_tensor_is_refused(answer: object) -> None:
+    loss = MeanLoss(torch.nn.Identity(), lambda output, target: answer)
+
+    with pytest.raises(TypeError, match="the loss must be a tensor, or a dict with a tensor under"):
+        loss((torch.zeros(2), torch.zeros(2)), 0)
+
+
+class Silent(zoo.Lit):
+    """Its training step gives no loss, and its validation step only if it ``speaks``."""
+
+    speaks = True
+
+    def training_step(self, batch: Any, batch_idx: int) -> Any:
+        return None
+
+    def validation_step(self, batch: Any, batch_idx: int) -> Any:
+        return batch.sum() + batch_idx if self.speaks else None
+
+
+def test_a_validation_step_gives_the_loss_that_the_training_step_does_not() -> None:
+    module = Silent()
+    assert MeanLoss(module)(torch.ones(2), 5).item() == 7
+
+    module.speaks = False
+    with pytest.raises(
+        TypeError,
+        match="training_step and validation_step of Silent returned no loss; pass loss_fn",
+    ):
+        MeanLoss(module)(torch.ones(2), 5)
+
+
+STEPS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "batch": (lambda self, batch: self.got(batch), ()),
+    "index": (lambda self, batch, batch_idx: self.got(batch, batch_idx), (4,)),
+    "loader": (lambda self, batch, batch_idx, loader: self.got(batch, batch_idx, loader), (4, 0)),
+    "defaults": (
+        lambda self, batch, batch_idx=9, loader=8: self.got(batch, batch_idx, loader),
+        (4, 8),
+    ),
+    "one default": (lambda self, batch, batch_idx=9: self.got(batch, batch_idx), (4,)),
+    "any": (lambda self, *arguments: self.got(*arguments), (4,)),
+    "more": (lambda self, batch, *others: self.got(batch, *others), (4,)),
+    "many": (
+        lambda self, batch, batch_idx, loader, *others: self.got(batch, batch_idx, loader, *others),
+        (4, 0),
+    ),
+    "keywords": (lambda self, batch, *, scale=2: self.got(batch, scale), (2,)),
+}
+
+
+@pytest.mark.parametrize("kind", STEPS)
+def test_a_step_gets_the_arguments_that_it_takes(kind: str) -> None:
+    step, expected = STEPS[kind]
+    seen: list[tuple[Any, ...]] = []
+
+    def got(self: Any, batch: torch.Tensor, *others: Any) -> torch.Tensor:
+        seen.append(others)
+        return batch.sum()
+
+    methods = {"training_step": step, "got": got}
+    assert MeanLoss(type("Own", (zoo.Lit,), methods)())(torch.ones(3), 4).item() == 3
+    assert seen == [expected]
+
+
+def test_batches_get_the_true_precision_of_the_parameters() -> None:
+    batch = {"x": torch.ones(2), "y": [torch.tensor([1, 2]), "text"]}
+    loss = MeanLoss(zoo.Lit())
+
+    half = loss.on_device(batch, torch.device("cpu"), torch.bfloat16)
+    same = loss.on_device(batch, torch.device("cpu"), None)
+
+    assert (half["x"].dtype, half["y"][0].dtype, half["y"][1]) == (
+        *(torch.bfloat16, torch.int64, "text"),
+    )
+    assert same["x"].dtype == torch.float32
+
+
+def test_gradients_are_added_once_and_for_a_step_only() -> None:
+    lacking = RuntimeError("element 0 of tensors does not require grad")
+    by_hand, step = MeanLoss(torch.nn.Identity(), zoo.LOSS), MeanLoss(zoo.Lit())
+
+    assert (by_hand.adapt(lacking), by_hand.needs_gradients) == (False, False)
+    assert (step.needs_gradients, step.adapt(lacking), step.needs_gradients) == (False, True, True)
+    assert step.adapt(lacking)  # an idle Trainer, the next that may be lacking
+    assert not step.adapt(lacking)
+
+
 class Doubled(zoo.Lit):
     def on_before_batch_transfer(self, batch: Any, dataloader_idx: int) -> Any:
         return 2 * batch
@@ -133,7 +221,9 @@ class Augments(zoo.Lit):
         torch.rand(1)
 
     def training_step(self, batch: Any, batch_idx: int) -> Any:
-        return batch.sum() if self.trainer.training else 0 * batch.sum()
+        training = self.trainer.training
+        self.logger.experiment.add_scalar("x", 1)
+        return batch.sum() if training else 0 * batch.sum()
 
 
 def test_a_step_that_asks_has_a_trainer_that_trains_and_not_its_own() -> None:
@@ -148,6 +238,8 @@ def test_a_step_that_asks_has_a_trainer_that_trains_and_not_its_own() -> None:
     assert loss.adapt(missing.value)
 
     assert loss.copies([])()(torch.ones(2), 0) == 2
+    assert pickle.loads(pickle.dumps(loss))(torch.ones(2), 0) == 2
+    assert not loss.adapt(missing.value)
     assert torch.equal(state, torch.get_rng_state())
     assert logger.level == level
 
@@ -160,7 +252,6 @@ def generate(run: Path, module: Any, **options: Any) -> Any:
     )
 
 
-@pytest.mark.slow
 def test_a_step_that_reads_what_a_hook_sets_says_so(tmp_path: Path) -> None:
     with pytest.raises(
         TypeError, match=r"training_step of ReadsWhatAHookSets reads 'weight_of_batch', .*loss_fn"
@@ -196,7 +287,6 @@ def test_the_idle_trainer_of_a_landscape_goes_with_it(tmp_path: Path) -> None:
     assert trainers() == before
 
 
-@pytest.mark.slow
 def test_a_users_own_error_stays_his(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="mine"):
         generate(tmp_path, BadStep())

@@ -16,8 +16,8 @@ import torch
 from torch import nn
 from torch.utils.data import TensorDataset
 
-from mindsummary_lightning.landscape.network_copies import NetworkCopies
-from tests.landscape.zoo import Slotted
+from mindsummary_lightning.landscape.network_copies import NetworkCopies, pickled, unpickled
+from tests.landscape.zoo import Parametrized, SharedMemory, Slotted
 
 
 class Everything(nn.Module):
@@ -142,3 +142,21 @@ def test_memory_is_copied_or_shared_as_a_whole(shares: bool) -> None:
     copies = NetworkCopies(net)
     assert net.mean.data_ptr() in copies.memory
     assert (copies.make(shares_memory=shares).mean.data_ptr() == net.mean.data_ptr()) is shares
+
+
+def test_what_another_process_gets_computes_the_same_and_shares_the_same_memory() -> None:
+    net, x = Parametrized().eval(), torch.randn(3, 64)
+    sent = unpickled(pickled(net))
+    torch.testing.assert_close(sent(x), net(x))
+    sent.net[0].parametrizations.weight.original0.data.mul_(2)
+    torch.testing.assert_close(sent.net[0].weight, 2 * net.net[0].weight)
+    shared = unpickled(pickled(SharedMemory()))
+    assert shared.decoder.weight.data_ptr() == shared.encoder.weight.data_ptr()
+
+
+def test_what_cannot_be_sent_to_another_process_is_refused() -> None:
+    net = nn.Identity()
+    net.lock = threading.Lock()
+
+    with pytest.raises(TypeError, match="several devices need a module and loss that can be pick"):
+        pickled(net)

@@ -56,9 +56,12 @@ class NotAffine(nets.Mlp):
         self[1] = TanhLinear(80, 16)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
-    "cls", [nets.Mlp, nets.ConvNet, nets.Tied, nets.Frozen, UsesItsWeightAgain]
+    "cls",
+    [
+        *(nets.Mlp, nets.Tied, nets.Frozen, UsesItsWeightAgain),
+        pytest.param(nets.ConvNet, marks=pytest.mark.slow),
+    ],
 )
 def test_a_first_layer_on_a_fixed_input_is_computed_once_for_all_points(
     cls: type[nn.Module],
@@ -72,8 +75,10 @@ def test_a_first_layer_on_a_fixed_input_is_computed_once_for_all_points(
     )
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("cls", [ScaledFirst, Again, NotAffine, nets.Transformer])
+@pytest.mark.parametrize(
+    "cls",
+    [ScaledFirst, Again, NotAffine, pytest.param(nets.Transformer, marks=pytest.mark.slow)],
+)
 def test_a_layer_on_other_inputs_computes(cls: type[nn.Module]) -> None:
     net = cls()
     plane = plane_of(net)

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import io
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from mindsummary_lightning.landscape import evaluation, workers
 from mindsummary_lightning.landscape.checkpoints import (
     LandscapeCheckpointError,
     LandscapeCheckpointWriter,
+    mapped,
     remove_checkpoints,
 )
 from mindsummary_lightning.landscape.summary_landscape import SummaryLandscape
@@ -54,18 +57,24 @@ def assert_equal(one: dict[str, LossLandscape], other: dict[str, LossLandscape])
         assert one[tag].metadata == other[tag].metadata
 
 
-@pytest.mark.slow
 def test_the_written_file_holds_the_landscapes(run: Path) -> None:
     made = generate(run)
     read = {landscape.tag: landscape for landscape in SummaryReader(run).landscapes()}
     assert list(made) == TAGS == sorted(read)
     for tag, landscape in made.items():
         assert read[tag].step == 0
-        np.testing.assert_array_equal(read[tag].z, landscape.surface.z)
+        for axis in "xyz":
+            np.testing.assert_array_equal(
+                getattr(read[tag].surface, axis), getattr(landscape.surface, axis)
+            )
         assert read[tag].intervals == landscape.intervals
         assert read[tag].convergence_point == pytest.approx(landscape.convergence_point)
         assert read[tag].metadata == landscape.metadata
     interval, final = made[TAGS[0]], made[TAGS[1]]
+    for axis in "xyz":
+        np.testing.assert_array_equal(
+            getattr(read[TAGS[0]].path, axis), getattr(interval.path, axis)
+        )
     assert interval.intervals == (1, 2, 3, 4, 5, 6)
     assert (interval.metadata.decomposition, interval.metadata.unit) == ("PCA", "step")
     assert interval.metadata.step_per_epoch == 3
@@ -130,6 +139,78 @@ def test_mindspores_call_gives_the_same(
     assert_equal(made, generate(run))
 
 
+def small_run(tmp_path: Path, net: nn.Module) -> Path:
+    """A run whose last checkpoint alone gives a landscape."""
+    settings = LandscapeSettings(3, num_samples=32, train=False, intervals=((1, 2, 3),))
+    nets.train(net, str(tmp_path), 4, settings)
+    return tmp_path
+
+
+class Terminal(io.StringIO):
+    """Standard error on a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("is_lightning", [False, True])
+def test_mindspores_call_writes_to_the_output_and_shows_its_progress(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_lightning: bool
+) -> None:
+    net = nets.Lit() if is_lightning else nets.Mlp()
+    run, output = small_run(tmp_path / "run", net), tmp_path / "output"
+    loader, given = (
+        nets.loader(net),
+        (net, net.net, None) if is_lightning else (None, net, nets.LOSS),
+    )
+    model, network, metric = given
+    monkeypatch.setattr("sys.stderr", Terminal())
+
+    made = SummaryLandscape(run).gen_landscapes_with_multi_process(
+        # of a model the loss is its own
+        lambda: (model, network, loader, {"Loss": metric or pytest.fail, "Accuracy": print}),
+        device_ids=[0],
+        output=output,
+    )
+
+    assert list(made) == ["landscape_[3]"]
+    (read,) = SummaryReader(output).landscapes()
+    np.testing.assert_array_equal(read.z, made["landscape_[3]"].z)
+    assert not list(run.glob("*summary*_MS"))
+    assert f"landscape_[3], loss {made['landscape_[3]'].z.min():.4g} to" in sys.stderr.getvalue()  # type: ignore[attr-defined]
+    assert "3/3" in sys.stderr.getvalue()  # type: ignore[attr-defined]
+    images, labels = next(iter(loader))
+    net.load_state_dict(mapped(str(run / "ckpt_dir" / f"{type(net).__name__}_3_step.ckpt")))
+    with torch.no_grad():
+        centre = nets.LOSS(net(images), labels).item()
+    assert made["landscape_[3]"].convergence_point == pytest.approx((0.0, 0.0, centre), rel=1e-5)
+
+
+def test_an_interrupted_landscape_computes_the_missing_rows_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, computed = small_run(tmp_path, nets.Mlp()), []
+    write = workers.RowStore.write
+
+    def writing(self: workers.RowStore, index: int, losses: np.ndarray) -> None:
+        write(self, index, losses)
+        computed.append(index)
+        if len(computed) == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(workers.RowStore, "write", writing)
+    with pytest.raises(KeyboardInterrupt):
+        generate(run)
+    continued = generate(run)
+    assert computed == [0, 1, 2]
+    assert [path.name for path in (run / "ckpt_dir").iterdir() if path.is_dir()] == []
+
+    assert_equal(generate(run), continued)
+    other = generate(run, seed=1)["landscape_[3]"]
+    assert not np.allclose(other.z, continued["landscape_[3]"].z)
+    assert other.convergence_point == continued["landscape_[3]"].convergence_point
+
+
 @pytest.mark.slow
 def test_mindspores_call_takes_a_lightning_module(tmp_path: Path) -> None:
     nets.train(nets.Lit(), str(tmp_path))
@@ -175,7 +256,6 @@ def test_rows_of_other_samples_are_not_taken(run: Path, monkeypatch: pytest.Monk
     assert_equal(generate(run, collect_landscape={"num_samples": 32}), expected)
 
 
-@pytest.mark.slow
 def test_losses_that_are_not_finite_become_the_largest_finite_one(
     run: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -220,7 +300,6 @@ def saved(run: Path, numbers: range, **settings: object) -> Path:
     return run
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "changes", [None, {"landscape_size": 4}, {"create_landscape": {"train": False}}]
 )
@@ -280,6 +359,11 @@ def without_step_four(run: Path) -> None:
     generate(run)
 
 
+def without_the_last_step(run: Path) -> None:
+    (run / "ckpt_dir" / "Mlp_6_step.ckpt").unlink()
+    generate(run, collect_landscape={"create_landscape": {"train": False}})
+
+
 def of_other_width() -> nn.Module:
     net = nets.Mlp()
     net[1] = nn.Linear(81, 16)
@@ -293,6 +377,16 @@ def of_other_width() -> nn.Module:
             without_step_four,
             LandscapeCheckpointError,
             r"no checkpoint of step 4; the saved checkpoints are \[1, 2, 3, 5, 6\]",
+        ),
+        (
+            without_the_last_step,
+            LandscapeCheckpointError,
+            r"no checkpoint of step 6; the saved checkpoints are \[1, 2, 3, 4, 5\]",
+        ),
+        (
+            lambda run: generate(run, points_at_once=0),
+            ValueError,
+            "points_at_once must be",
         ),
         (changed(intervals=[[5, 6, 7, 8]]), LandscapeCheckpointError, "no checkpoint of step 7, 8"),
         (changed(intervals=[[1, 2]]), ValueError, "each interval must have at least 3 numbers"),

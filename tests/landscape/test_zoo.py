@@ -31,25 +31,33 @@ from mindsummary_lightning.values.landscape_settings import LandscapeSettings
 from tests.landscape.zoo import ZOO, Animal, converted, fresh, materialized, walk
 from tests.warm_processes import run_warm, warm_processes
 
-pytestmark = pytest.mark.slow
-
 SIZE, NUMBERS = 3, (1, 2, 3, 4)
 TAGS = ["landscape_[1, 4]", "landscape_[4]"]
 UNPICKLABLE = ("compiled", "hidden state", "scripted", "bound: FirstBatch", "bound: Teacher")
 # One for each kind of state and loss; what other processes do for all others is in the long form.
 FEW = ("running mean", "viewed", "metrics", "bf16-true")
+# One for each way in which the parameters get to a point, or the batches to the network.
+QUICK = (
+    *("running mean", "viewed", "bf16-true", "spectral", "lazy", "used twice", "student"),
+    *("dict batches", "data module"),
+)
 
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One run per model."""
-    base = tmp_path_factory.mktemp("zoo")
-    for name, animal in ZOO.items():
+    """Where the run of each model is, once it is asked for."""
+    return tmp_path_factory.mktemp("zoo")
+
+
+def run_of(runs: Path, name: str) -> Path:
+    """Return the run of a model; write it, if this is the first to ask."""
+    if not (runs / name).exists():
+        animal = ZOO[name]
         settings = LandscapeSettings(SIZE, num_samples=animal.samples, intervals=(NUMBERS,))
-        writer = LandscapeCheckpointWriter(base / name, "Net", settings)
+        writer = LandscapeCheckpointWriter(runs / name, "Net", settings)
         for number, state in enumerate(walk(animal, len(NUMBERS)), 1):
             writer.save(number, state)
-    return base
+    return runs / name
 
 
 def generate(
@@ -57,7 +65,7 @@ def generate(
 ) -> dict[str, LossLandscape]:
     animal = ZOO[name]
     module = fresh(animal) if module is None else module
-    return SummaryLandscape(runs / name).generate(
+    return SummaryLandscape(run_of(runs, name)).generate(
         animal.part(module) if animal.part else module,
         (animal.data or animal.batches)(),
         animal.loss_fn,
@@ -208,6 +216,9 @@ def assert_plain_loop(
         for k in (0, 1)
     )
     interval = made[TAGS[0]]
+    assert interval.intervals == NUMBERS
+    np.testing.assert_allclose(interval.path.x, path[:, 0], rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(interval.path.y, path[:, 1], rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(interval.surface.x, x, rtol=1e-4)
     np.testing.assert_allclose(interval.surface.y, y, rtol=1e-4)
     np.testing.assert_allclose(
@@ -233,6 +244,7 @@ def assert_plain_loop(
     line = np.linspace(-1, 1, SIZE)
     grid = [[loss_at(animal, last, both, (a, b)) for a in line] for b in line]
     np.testing.assert_allclose(made[TAGS[1]].surface.z, grid, rtol=1e-6)
+    assert made[TAGS[1]].convergence_point == pytest.approx((0, 0, grid[1][1]), rel=1e-6)
 
 
 # ---- what the model was
@@ -275,10 +287,13 @@ def landscapes(runs: Path) -> dict[str, dict[str, LossLandscape]]:
     return {}
 
 
-@pytest.mark.parametrize("name", ZOO)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow) for name in ZOO]
+)
 def test_the_landscape_is_that_of_a_plain_loop_and_the_model_is_what_it_was(
     runs: Path, landscapes: dict[str, Any], name: str
 ) -> None:
+    run_of(runs, name)  # before random states are looked at
     module = fresh(ZOO[name])
     next(module.children(), module).eval()  # one part of it is not in training mode
     before = portrait(module)
