@@ -211,7 +211,6 @@ def _histograms(folder: Path, tag: str) -> dict[int, Any]:
     return {step: value for step, _, value in SummaryReader(folder).histograms(tag)}
 
 
-@pytest.mark.slow
 def test_after_pruning_in_a_training_the_histogram_is_that_of_the_pruned_weight(
     tmp_path: Path,
 ) -> None:

@@ -94,7 +94,24 @@ def test_what_has_no_numbers_leaves_the_others_theirs() -> None:
     assert [taker.names[part.rows[0]] for part in parts if isinstance(part, StatisticsPart)] == [
         "real"
     ] * 3
-    assert values.problems
+    assert [tag for tag, _ in values.problems] == ["parameter_statistics"] * 3
+
+
+class _NoMemory(torch.Tensor):
+    def reshape(self, *shape: Any) -> Any:
+        raise torch.OutOfMemoryError("no memory on the device")
+
+
+def test_a_gradient_that_cannot_be_read_is_noted_and_costs_gradients_alone() -> None:
+    taker, named = _statistics(), _named(first=torch.ones(3), second=torch.ones(3))
+    gradient = torch.ones(4).as_subclass(_NoMemory)
+    named[0].parameter.data = torch.ones(4)
+    named[0].parameter.grad = gradient
+    known, problems = _step(taker, named)
+
+    assert problems == ["parameter_statistics of gradients: no memory on the device"]
+    for name in ("first", "second"):
+        assert known[name] == pytest.approx({"weight": 2.0, "update": 1.0})
 
 
 def test_a_parameter_of_two_optimizers_has_the_update_of_both() -> None:
@@ -105,6 +122,22 @@ def test_a_parameter_of_two_optimizers_has_the_update_of_both() -> None:
     assert problems == []
     assert known["shared"] == pytest.approx({"gradient": 1.0, "weight": 2.0, "update": 1.0})
     assert known["frozen"] == pytest.approx({"weight": 2.0})
+
+
+def test_a_pruned_weight_has_the_statistics_of_what_the_module_computes_with() -> None:
+    (named,) = _named(pruned=torch.tensor([3.0, 4.0, 0.0, 5.0]))
+    pruned = NamedParameter("pruned", named.parameter, torch.tensor([1.0, 0.0, 1.0, 0.0]))
+    taker = _statistics()
+    taker.take_gradients(0, [pruned.parameter], [pruned], None)
+    pruned.parameter.detach().mul_(3)
+    values = StepValues()
+    taker.move_into(values, [pruned])
+    parts = {part.kind: part.statistics for _, part in values.drain()}
+
+    assert values.problems == []
+    assert {kind: float(part.rms[0]) for kind, part in parts.items()} == pytest.approx(
+        {"gradient": 50**0.5 / 2, "weight": 9 / 2, "update": 6 / 2}
+    )
 
 
 def test_a_step_is_not_taken_for_the_one_before_when_parameters_change() -> None:

@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch import nn
 
-from mindsummary_lightning.collection import operator_buffer
+from mindsummary_lightning.collection import operator_buffer, step_values
 from mindsummary_lightning.collection.operators import scalar_summary
 from mindsummary_lightning.collection.options import CollectOptions
 from mindsummary_lightning.collection.parameter_selection import NamedParameter
@@ -60,6 +60,17 @@ def test_steps_in_flight_are_bounded_however_far_a_device_is_behind(
 
     assert arrived == list(range(1, 9))
     assert [step for step, _ in collector.drain(wait=True)] == [9, 10]
+
+
+def test_values_of_a_device_are_on_their_way_when_their_step_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(step_values, "must_wait", lambda tensor: True)
+    collector = _collector()
+    _step(collector, 2.5)
+
+    assert list(collector.drain()) == [(1, [("loss/auto", 2.5)])]
+    assert not collector.has_in_flight
 
 
 def test_a_norm_that_was_taken_for_a_step_is_not_left_for_another() -> None:
