@@ -193,6 +193,7 @@ def test_a_plan_serves_later_tensors_that_are_alike_and_refuses_others() -> None
     plan = RowPlan(tensors)
     later = [2 * tensor for tensor in tensors]
 
+    assert plan.is_lasting
     ours, expected = plan.statistics(later)[0], _statistics(later)[0]
     assert torch.equal(ours.table, expected.table)
     for other in (
