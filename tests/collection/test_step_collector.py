@@ -261,6 +261,24 @@ def test_gradients_may_be_of_other_parameters_than_histograms() -> None:
 _SIZES = {"first": 1, "second": 2, "third": 3}
 
 
+def test_gradients_are_looked_at_on_collected_steps_alone() -> None:
+    weight = nn.Parameter(torch.ones(2))
+    weight.grad = torch.ones(2)
+    optimizer, asked = torch.optim.SGD([weight], lr=0.1), []
+    options = CollectOptions(histogram_regular="weight", collect_metric=False)
+    named = [NamedParameter("weight", weight)]
+    collector = StepCollector(options, Schedule(4, chain_steps={2, 3}), named, True, 0, True)
+    for number in range(1, 6):
+        collector.begin_batch(lambda: named)
+        collector.take_gradients(optimizer, lambda number=number: asked.append(number))  # type: ignore[misc]
+        collector.end_batch(lambda: None, True, None)
+
+    assert asked == [1, 4]
+    tags = {step: [tag for tag, _ in pairs] for step, pairs in collector.drain(wait=True)}
+    everything = ["weight/auto", "weight.gradient", "gradient_norm"]
+    assert tags == {1: everything, 2: [], 3: [], 4: everything}
+
+
 def test_what_the_last_step_has_left_is_handed_out_at_the_end() -> None:
     named = [NamedParameter(name, nn.Parameter(torch.ones(size))) for name, size in _SIZES.items()]
     schedule = Schedule(2, total=6, step=0)

@@ -488,6 +488,17 @@ def test_the_path_is_found_below_wrappers(kind: str, path: str | None) -> None:
     assert dataset_path(PIPELINES[kind]().dataset) == path
 
 
+def test_a_list_of_other_things_holds_no_data_sets() -> None:
+    data = Pictures("own")
+    data.datasets = [Pictures("inner"), 5]  # type: ignore[attr-defined]
+
+    assert types(dataset_graph(DataLoader(data, 2), None)) == ["BatchDataset", "Pictures"]  # type: ignore[arg-type]
+    data.datasets = {"a": Pictures("inner"), "b": Stream()}  # type: ignore[attr-defined]
+    assert types(dataset_graph(DataLoader(data, 2), None)) == [  # type: ignore[arg-type]
+        *("BatchDataset", "Pictures", "Pictures", "Stream")
+    ]
+
+
 def test_the_path_is_looked_for_in_sixteen_data_sets() -> None:
     nested: Any = Pictures("deep")
     for _ in range(15):

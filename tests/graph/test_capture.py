@@ -489,6 +489,17 @@ def test_a_frozen_layer_is_seen_inside_unless_it_uses_its_fused_kernel() -> None
     assert in_eval_mode == {"0-TransformerEncoderLayer"}
 
 
+def test_a_module_that_returns_no_tensor_is_not_in_the_graph() -> None:
+    class Counter(nn.Module):
+        def forward(self, x: torch.Tensor) -> int:
+            return len(x)
+
+    graph = capture_example(Calling(lambda x: x * Counter()(x)), torch.ones(3))
+
+    assert [entry.op_type for entry in graph.nodes] == ["mul"]
+    assert sources(graph, graph.nodes[0]) == ["x", 3]
+
+
 def test_a_layer_that_no_gradient_is_wanted_of_is_one_node_if_it_is_fused() -> None:
     attention = nn.MultiheadAttention(8, 2, batch_first=True)
 

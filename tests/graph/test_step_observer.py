@@ -63,6 +63,24 @@ def test_only_the_first_call_is_observed() -> None:
     assert is_clean(net)
 
 
+def test_a_step_that_is_observed_again_has_its_own_losses_and_graph() -> None:
+    class Losing(Net):
+        def training_step(self, batch: torch.Tensor, batch_idx: int) -> torch.Tensor:
+            loss = nn.functional.mse_loss(self.layer(batch), batch)
+            return loss if batch_idx == 0 else loss.exp()
+
+    net = Losing()
+    observer = observed(net)
+    first = observer.graph
+    assert [*observer.losses.values()] == ["mse_loss"]
+    observer.arm()
+    net.training_step(torch.ones(2, 4), 1)
+
+    assert [*observer.losses.values()] == ["mse_loss"]
+    assert [len(graph.nodes) for graph in (first, observer.graph) if graph is not None] == [2, 3]
+    assert is_clean(net)
+
+
 def test_lazy_modules_are_drawn_without_the_first_values_of_their_parameters() -> None:
     lazy, ready = Net(), Net()
     lazy.layer = nn.Sequential(nn.LazyLinear(4), nn.LazyBatchNorm1d())  # type: ignore[assignment]
