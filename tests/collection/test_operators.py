@@ -190,6 +190,8 @@ def test_a_compiled_step_gives_what_the_same_step_gives_without_compilation(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     def step(x: Tensor) -> Tensor:
+        scalar_summary("lowest", -(2**63))
+        scalar_summary("just wide", 2**63)  # which 64 bits do not hold
         scalar_summary("wide", -(2**70))
         scalar_summary("widest", int(sys.float_info.max))
         scalar_summary("beyond", -(2**1030))
@@ -210,6 +212,8 @@ def test_a_compiled_step_gives_what_the_same_step_gives_without_compilation(
             assert not record.record(1)  # some cannot be recorded
         reader = SummaryReader(tmp_path / name)
         assert {tag: points(tmp_path / name, tag) for tag in reader.tags()["scalar"]} == {
+            "just wide": [(1, 2.0**63)],
+            "lowest": [(1, -(2.0**63))],
             "wide": [(1, -(2.0**70))],
             "widest": [(1, float("inf"))],  # a summary file holds 32 bits
             "yes": [(1, 1.0)],
