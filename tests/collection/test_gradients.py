@@ -109,11 +109,15 @@ def test_sharded_gradients_enter_the_norm_with_whole_ones(mesh: DeviceMesh) -> N
     replicated = distribute_tensor(torch.tensor([1.0, 2.0]), mesh, [Replicate()])
     summands = DTensor.from_local(torch.ones(2), mesh, [Partial()])
 
-    assert float(total_norm([sharded, torch.tensor([2.0]), replicated])) == pytest.approx(178**0.5)
+    total = total_norm([sharded, torch.tensor([2.0]), replicated])
+    assert float(total) == pytest.approx(178**0.5)
+    assert not isinstance(total, DTensor)
     assert [is_sharded(each) for each in (sharded, replicated)] == [True, False]
     assert (len(groups_that_share(sharded)), groups_that_share(replicated)) == (1, ())
     with pytest.raises(TypeError, match="sharded or replicated"):
         groups_that_share(summands)
+    with pytest.raises(TypeError, match="sharded or replicated"):
+        groups_that_share(SimpleNamespace(placements=(Shard(0), Partial())))
 
 
 def test_the_largest_shard_is_of_the_rows_that_remain_on_no_other_rank() -> None:

@@ -4,6 +4,7 @@ another step.
 
 from __future__ import annotations
 
+import gc
 import logging
 import weakref
 from collections.abc import Iterator
@@ -303,6 +304,63 @@ def test_what_the_last_step_has_left_is_handed_out_at_the_end() -> None:
         (4, [table, count]),
         (5, [table, count]),
         (5, [picture]),
+    ]
+
+
+@pytest.mark.usefixtures("only_new_garbage")
+def test_no_parameter_is_held_after_a_fit() -> None:
+    schedule = Schedule(1)
+    statistics = ParameterStatistics([], schedule, True, False)
+    collector = StepCollector(CollectOptions(), schedule, [], True, 0, True, statistics, ".*")
+
+    def fit() -> list[weakref.ref[torch.Tensor]]:
+        weights = {name: nn.Parameter(torch.ones(size)) for name, size in _SIZES.items()}
+        named = [NamedParameter(*pair) for pair in weights.items()]
+        for weight in weights.values():
+            weight.grad = torch.ones_like(weight)
+        optimizer = torch.optim.SGD(weights.values(), lr=0.1)
+        for has_stepped in (True, False):
+            collector.begin_batch(lambda: named)
+            collector.take_gradients(optimizer, lambda: None)
+            collector.end_batch(lambda: None, has_stepped, None)
+        collector.end_run(lambda: named)
+        list(collector.drain(wait=True))
+        collector.release()
+        return [weakref.ref(weight) for weight in weights.values()]
+
+    held = fit()
+    gc.collect()
+
+    assert [reference() for reference in held] == [None] * 3
+    assert (collector.statistics_names, _collector().statistics_names) == ([*_SIZES], [])
+
+
+@pytest.mark.parametrize(("is_rank_zero", "count"), [(True, 1), (False, 0)])
+def test_the_first_rank_says_before_any_step_that_nothing_matches(
+    is_rank_zero: bool, count: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    named = [NamedParameter("weight", nn.Parameter(torch.ones(2)))]
+    options = CollectOptions(histogram_regular="wait")
+    StepCollector(options, Schedule(1), named, None, 0, is_rank_zero)
+
+    assert sum("histogram_regular 'wait' matches" in text for text in caplog.messages) == count
+    assert len(caplog.messages) == count
+
+
+def test_what_is_absent_is_said_once_to_who_has_asked_for_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    asked = CollectOptions.from_dict({"collect_input_data": True, "collect_metric": True}, True)
+    for options in (CollectOptions(), asked):
+        assert caplog.messages == []
+        collector = StepCollector(options, Schedule(1), [], None, 0, is_rank_zero=True)
+        for _ in range(2):
+            collector.begin_batch(_none)
+            collector.end_batch(lambda: None, True, _LABELS)
+
+    assert [message.partition(" ")[0] for message in caplog.messages] == [
+        "input_data/auto",
+        "loss/auto",
     ]
 
 

@@ -282,10 +282,13 @@ def test_sparse_and_quantized_tensors_are_made_plain_before_they_are_reduced() -
     values = StepValues()
     values.add_histogram("sparse", sparse)
     values.add_tensor("sparse", sparse)
+    quantized = torch.quantize_per_tensor(noise(50), 0.1, 0, torch.qint8)
+    values.add_tensor("quantized", quantized)
 
-    histogram, tensor = (value for _, value in values.drain())
+    histogram, *tensors = (value for _, value in values.drain())
     assert_same(histogram, to_histogram(sparse))
-    assert pickle.dumps(tensor) == pickle.dumps(to_tensor(sparse))
+    expected = [to_tensor(sparse), to_tensor(quantized)]
+    assert pickle.dumps(tensors) == pickle.dumps(expected)
 
 
 class FullDevice(torch.Tensor):

@@ -180,6 +180,7 @@ class Pair(NamedTuple):
         ({"x": torch.zeros(1, 2), "y": torch.zeros(7)}, 1, False),
         (["a", "b", "c"], 3, True),
         ({"texts": ["a"] * 6, "x": torch.zeros(3, 2), "y": torch.zeros(4)}, 6, True),
+        ({"x": torch.zeros(1, 2), "open": SimpleNamespace(shape=("N", 2))}, 1, True),
         (torch.tensor(1.0), 1, False),
         (None, 1, False),
         (object(), 4, False),
