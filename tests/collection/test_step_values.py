@@ -341,6 +341,7 @@ def test_values_are_ready_at_once_on_the_cpu() -> None:
 @pytest.mark.usefixtures("deferred")
 def test_values_elsewhere_are_ready_after_sending() -> None:
     values = StepValues()
+    values.add_scalar("a number of the CPU", 0.5)
     values.add_scalar("loss", torch.tensor(1.0))
 
     assert not values.is_ready()
