@@ -57,12 +57,12 @@ def mean_of_losses(readers: Sequence[Callable[[], torch.Tensor | None]]) -> torc
 def loss_alone(outputs: Any) -> Any:
     """Return the part of a step's outputs that :func:`mean_loss` reads.
 
-    The rest of the outputs can then be freed.
+    The rest of the outputs can then be freed, and of a loss that is a part of a large tensor the
+    rest of that.
     """
     loss = loss_of(outputs)
     if not isinstance(loss, torch.Tensor):
         return loss
-    # Of a large tensor, or an element of one, the mean is taken now.
-    if loss.numel() == 1 and not loss._is_view():
-        return loss.detach()
+    if loss.numel() == 1:
+        return loss.detach().clone() if loss._is_view() else loss.detach()
     return mean_loss(loss)

@@ -8,7 +8,7 @@ recomputed activations, and cost one look at a flag on a step that is not collec
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -168,13 +168,13 @@ def _stacked(tensors: Sequence[torch.Tensor]) -> torch.Tensor | None:
     return None
 
 
-def _representable(value: int) -> int | float:
-    """Return an int, or the nearest float or infinity if it does not fit 64 bits."""
+def _representable(value: int) -> int | float | None:
+    """Return an int, or the nearest float if it does not fit 64 bits; ``None`` beyond floats."""
     if -(2**63) <= value < 2**63:
         return value
-    if abs(value) < _LARGEST:
+    if abs(value) <= _LARGEST:
         return float(value)
-    return math.copysign(math.inf, value)
+    return None
 
 
 def _is_list_of_tensors(value: Any) -> bool:
@@ -217,11 +217,12 @@ class _Unreadable:
 _KINDS = (
     ("None", type(None)),
     ("a text", str),
+    ("an int that is too large for a float", int),
     ("a dict", dict),
     ("a tensor without data", torch.Tensor),
     ("a ragged list, or one of objects", (list, tuple)),
 )
-_LARGEST = 2**1023  # of the ints that are taken as a float
+_LARGEST = int(sys.float_info.max)  # of the ints that are taken as a float
 # A compiler removes an operation without results unless it changes something it can see.
 _SIDE_EFFECT = torch.zeros(1)
 

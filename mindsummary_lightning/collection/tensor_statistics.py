@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from mindsummary_lightning.collection.device_histograms import wide_dtype
 from mindsummary_lightning.collection.gradients import as_exact
-from mindsummary_lightning.collection.sharding import is_flattened, is_sharded
+from mindsummary_lightning.collection.sharding import is_sharded
 from mindsummary_lightning.values.step_chain import GOLDEN, SAMPLES, sample_places
 
 # a tensor whose largest element is between them has squares within float32
@@ -38,7 +38,7 @@ def plain_tensor(tensor: torch.Tensor) -> torch.Tensor | None:
     ``torch.func``), sparse or quantized. Of a complex one it has real and imaginary parts, one
     after the other.
     """
-    if is_sharded(tensor) or is_flattened(tensor):
+    if is_sharded(tensor):
         return None
     if hasattr(tensor, "placements"):  # a DTensor that every rank holds whole
         tensor = tensor.to_local()  # type: ignore[attr-defined]

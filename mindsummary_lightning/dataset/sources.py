@@ -132,7 +132,7 @@ def wrapped_datasets(dataset: Any) -> list[Any]:
 
 def yields(value: Any) -> bool:
     """Tell whether an object yields samples or batches, by iteration or by index."""
-    if value is None or isinstance(value, (str, bytes, os.PathLike)):
+    if isinstance(value, (str, bytes, os.PathLike)):
         return False
     return hasattr(type(value), "__getitem__") or hasattr(type(value), "__iter__")
 

@@ -78,3 +78,44 @@ def test_a_device_with_one_stream_records_on_that(
     DeviceCopy([far(1)])
 
     assert device.calls == [("recorded on",)]
+
+
+def test_what_cannot_be_copied_together_is_copied_one_by_one_and_is_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refused(device: Any) -> Any:
+        raise RuntimeError("this device has no events")
+
+    monkeypatch.setattr(torch, "get_device_module", refused)
+    parts = [
+        far(1, -2).to(torch.int8),
+        far(3, 4, 5).double(),
+        far(6, 7, 8, 9, 10, 11).reshape(2, 3),
+        far(0, 1).bool(),
+        far(12).half(),
+    ]
+    copy = DeviceCopy(parts)
+
+    assert copy.is_done()
+    for _ in range(2):
+        arrived = copy.wait()
+        assert [part.tolist() for part in arrived] == [
+            [1, -2],
+            [3, 4, 5],
+            [[6, 7, 8], [9, 10, 11]],
+            [False, True],
+            [12],
+        ]
+        assert [part.dtype for part in arrived] == [part.dtype for part in parts]
+    assert DeviceCopy([far(7)]).wait()[0].tolist() == [7]
+
+
+def test_parts_on_the_cpu_are_there_at_once_without_a_word(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with caplog.at_level("DEBUG", "mindsummary_lightning"):
+        copy = DeviceCopy([torch.tensor([1, 2]), torch.tensor([[0.5], [1.5]])])
+
+    assert copy.is_done()
+    assert [part.tolist() for part in copy.wait()] == [[1, 2], [[0.5], [1.5]]]
+    assert caplog.messages == []

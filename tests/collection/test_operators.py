@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextvars
 import multiprocessing
+import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent import futures
 from functools import partial
 from pathlib import Path
@@ -130,7 +131,6 @@ def test_a_compiled_model_records_the_same(tmp_path: Path, fullgraph: bool, back
     )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("use_reentrant", [True, False])
 def test_a_recomputed_forward_pass_is_recorded_once(
     tmp_path: Path, use_reentrant: bool, caplog: pytest.LogCaptureFixture
@@ -156,6 +156,75 @@ def test_a_recomputed_forward_pass_is_recorded_once(
     assert not [
         record for record in caplog.records if "was recorded twice in one step" in record.message
     ]
+
+
+def test_a_record_takes_the_newest_of_many_values_and_the_first_of_a_recomputed_pass(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    passes: list[float] = []
+
+    def inner(x: Tensor) -> Tensor:
+        passes.append(1.0 + len(passes))
+        scalar_summary("pass", passes[-1])
+        return x.square()
+
+    weight = torch.ones(2, requires_grad=True)
+    with SummaryRecord(tmp_path) as record:
+        for step in (1, 2):
+            for number in (1.0, 2.0):
+                scalar_summary("newest", 10 * step + number)
+            output: Any = checkpoint(inner, weight, use_reentrant=False)
+            output.sum().backward()
+            record.record(step)
+        weight.register_hook(lambda gradient: scalar_summary("pass", gradient.sum()))
+        (5 * weight).sum().backward()
+        record.record(3)
+
+    assert passes == [1, 2, 3, 4]
+    assert points(tmp_path, "newest") == [(1, 12.0), (2, 22.0)]
+    assert points(tmp_path, "pass") == [(1, 1.0), (2, 3.0), (3, 10.0)]
+    assert caplog.messages == []
+
+
+def test_a_compiled_step_gives_what_the_same_step_gives_without_compilation(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def step(x: Tensor) -> Tensor:
+        scalar_summary("lowest", -(2**63))
+        scalar_summary("just wide", 2**63)  # which 64 bits do not hold
+        scalar_summary("wide", -(2**70))
+        scalar_summary("widest", int(sys.float_info.max))
+        scalar_summary("beyond", -(2**1030))
+        scalar_summary("yes", True)
+        tensor_summary("numbers", [[1, 2, 3], [4, 5, 6]])  # type: ignore[arg-type]
+        tensor_summary("tensors", [x, x + 1])  # type: ignore[arg-type]
+        tensor_summary("ragged", [[1], [2, 3]])  # type: ignore[arg-type]
+        tensor_summary("uneven", [x, x[:1]])  # type: ignore[arg-type]
+        return x * 2
+
+    torch._dynamo.reset()
+    for name, run in (
+        ("eager", step),
+        ("compiled", torch.compile(step, backend="eager", fullgraph=True)),
+    ):
+        with SummaryRecord(tmp_path / name) as record:
+            run(torch.tensor([1.0, 3.0]))
+            assert not record.record(1)  # some cannot be recorded
+        reader = SummaryReader(tmp_path / name)
+        assert {tag: points(tmp_path / name, tag) for tag in reader.tags()["scalar"]} == {
+            "just wide": [(1, 2.0**63)],
+            "lowest": [(1, -(2.0**63))],
+            "wide": [(1, -(2.0**70))],
+            "widest": [(1, float("inf"))],  # a summary file holds 32 bits
+            "yes": [(1, 1.0)],
+        }
+        assert {
+            tag: next(iter(reader.tensors(tag)))[2].data.tolist() for tag in reader.tags()["tensor"]
+        } == {"numbers": [[1, 2, 3], [4, 5, 6]], "tensors": [[1, 3], [2, 4]]}
+
+    kinds = ("a list that is not an array", "a ragged list, or one of objects")
+    assert [kind for kind in kinds if any(kind in text for text in caplog.messages)] == [*kinds]
+    assert sum("is too large for a float" in text for text in caplog.messages) == 2
 
 
 def test_of_two_values_under_one_name_the_newest_is_recorded_and_it_is_said_once(
@@ -483,6 +552,84 @@ def test_of_two_trainings_a_thread_without_context_gives_to_neither(
     assert sum("is unknown" in record.getMessage() for record in caplog.records) == 1
 
 
+@pytest.fixture
+def of_another_thread() -> Iterator[operator_buffer.OperatorBuffer]:
+    """A training of another thread, so that a value is of whom its own thread and context say."""
+    buffer = operator_buffer.OperatorBuffer()
+    _thread(lambda: operator_buffer.open_for(buffer))
+    yield buffer
+    operator_buffer.end_training(buffer)
+    assert not operator_buffer.is_open
+
+
+def _names(buffer: operator_buffer.OperatorBuffer) -> list[str]:
+    return [name for _, name, _ in buffer.take()]
+
+
+@pytest.mark.usefixtures("of_another_thread")
+def test_a_training_within_a_training_has_its_own_values_and_gives_way_to_the_outer() -> None:
+    outer, inner = operator_buffer.OperatorBuffer(), operator_buffer.OperatorBuffer()
+    operator_buffer.open_for(outer)
+    scalar_summary("before", 1.0)
+    operator_buffer.open_for(inner)
+    scalar_summary("within", 1.0)
+    operator_buffer.end_training(inner)
+    scalar_summary("after", 1.0)
+    operator_buffer.end_training(outer)
+    scalar_summary("late", 1.0)
+
+    assert (_names(outer), _names(inner)) == (["before", "after"], ["within"])
+
+
+@pytest.mark.usefixtures("of_another_thread")
+def test_the_end_of_an_outer_training_takes_nothing_from_the_one_that_runs() -> None:
+    outer, inner = operator_buffer.OperatorBuffer(), operator_buffer.OperatorBuffer()
+    operator_buffer.open_for(outer)
+    operator_buffer.open_for(inner)
+    operator_buffer.end_training(outer)
+    scalar_summary("within", 1.0)
+    operator_buffer.end_training(inner)
+
+    assert (_names(outer), _names(inner)) == ([], ["within"])
+
+
+def test_a_started_thread_gives_to_the_innermost_of_two_trainings() -> None:
+    outer, inner = operator_buffer.OperatorBuffer(), operator_buffer.OperatorBuffer()
+    operator_buffer.open_for(outer)
+    operator_buffer.open_for(inner)
+    _thread(lambda: scalar_summary("started", 1.0))
+    operator_buffer.end_training(inner)
+    operator_buffer.end_training(outer)
+
+    assert (_names(outer), _names(inner)) == ([], ["started"])
+
+
+def test_a_record_has_the_values_of_a_training_that_has_collected_nothing_yet(
+    tmp_path: Path,
+) -> None:
+    waiting = operator_buffer.OperatorBuffer()
+    operator_buffer.begin_training(waiting)
+    with SummaryRecord(tmp_path) as record:
+        scalar_summary("own", 1.0)
+        record.record(1)
+    operator_buffer.end_training(waiting)
+
+    assert (_names(waiting), points(tmp_path, "own")) == ([], [(1, 1.0)])
+
+
+def test_a_record_that_listens_again_knows_the_threads_since_it_began(tmp_path: Path) -> None:
+    with SummaryRecord(tmp_path) as record, futures.ThreadPoolExecutor(1) as started:
+        started.submit(int).result()
+        for mode in ("train", "eval", "train"):
+            record.set_mode(mode)  # type: ignore[arg-type]
+            scalar_summary(f"in {mode}", 1.0)
+            started.submit(scalar_summary, f"{mode} of a thread", 2.0).result()
+        record.record(1)
+
+    assert SummaryReader(tmp_path).tags()["scalar"] == ["in train", "train of a thread"]
+    assert not operator_buffer.is_open
+
+
 @pytest.mark.parametrize(("trainings", "recorded"), [(1, ["hook"]), (2, [])])
 def test_a_backward_pass_in_an_older_thread_without_context_gives_to_the_only_training(
     trainings: int, recorded: list[str]
@@ -518,7 +665,6 @@ def test_a_value_that_nobody_takes_is_said_once_for_who_looks(
     assert not operator_buffer.is_listening
 
 
-@pytest.mark.slow
 def test_what_a_forked_process_gives_is_nobodys(tmp_path: Path) -> None:
     with SummaryRecord(tmp_path) as record:
         process = multiprocessing.get_context("fork").Process(
@@ -654,8 +800,14 @@ _NO_NUMBERS: list[Any] = [None, "", {}, [[1, 2], [3]], object()]
 _NUMBERS = [2**70, True, 1.5]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("way", ["eager", "compiled", "fullgraph"])
+@pytest.mark.parametrize(
+    "way",
+    [
+        "eager",
+        pytest.param("compiled", marks=pytest.mark.slow),
+        pytest.param("fullgraph", marks=pytest.mark.slow),
+    ],
+)
 def test_a_value_that_is_no_number_is_skipped_wherever_the_model_runs(
     tmp_path: Path, way: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -684,8 +836,7 @@ def test_a_value_that_is_no_number_is_skipped_wherever_the_model_runs(
     assert "scalar 'part' is skipped: expected a number" in warning
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("is_compiled", [False, True])
+@pytest.mark.parametrize("is_compiled", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_what_is_read_of_a_tensor_does_not_depend_on_where_the_model_runs(
     tmp_path: Path, is_compiled: bool
 ) -> None:
@@ -717,8 +868,7 @@ def test_what_is_read_of_a_tensor_does_not_depend_on_where_the_model_runs(
     }  # fmt: skip
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("is_compiled", [False, True])
+@pytest.mark.parametrize("is_compiled", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("raises", [False, True])
 def test_a_part_of_the_loss_that_turns_none_ends_a_training_only_if_asked_to(
     tmp_path: Path, is_compiled: bool, raises: bool, caplog: pytest.LogCaptureFixture

@@ -114,6 +114,13 @@ def test_parameters_are_looked_up_once_as_long_as_they_are_the_same() -> None:
     assert names.of(net, [optimizer]) is (first := names.of(net, [optimizer]))
     prune.l1_unstructured(net[1], "weight", amount=1)
     assert names.of(net, [optimizer]) is not first
+    held = optimizer.param_groups[0]["params"]
+    held[0] = net[2].weight
+    assert next(each.name for each in names.of(net, [optimizer])) == "2.weight"
+    net[2].weight = nn.Parameter(torch.zeros(2, 3))
+    assert "2.weight" not in [each.name for each in names.of(net, [optimizer])]
+    names.release()
+    assert [each.name for each in names.of(net, [optimizer])][-2:] == ["1.weight", "1.bias"]
 
 
 def test_a_pruned_weight_has_the_name_and_the_value_that_the_module_computes_with() -> None:
@@ -129,6 +136,22 @@ def test_a_pruned_weight_has_the_name_and_the_value_that_the_module_computes_wit
 
     prune.remove(net[1], "weight")
     assert "1.weight" in _names(net, optimizer)
+
+
+def test_a_mask_of_the_users_own_is_none_of_pruning() -> None:
+    net = _net()
+    net[0].register_buffer("weight_mask", torch.zeros(3, 2))
+    prune.l1_unstructured(net[1], "weight", amount=6)
+    net[1].weight_mask = torch.zeros(1)  # of another shape than the weight
+    prune.l1_unstructured(net[2], "weight", amount=1)
+    net[2].weight_orig._fsdp_flattened = True  # a part, of which the mask tells nothing
+    found = ParameterNames().of(net, [torch.optim.SGD(net.parameters(), lr=0.1)])
+
+    values = {each.name: each.value() for each in found if "weight" in each.name}
+    assert [*values] == ["0.weight", "1.weight_orig", "2.weight_orig"]
+    assert torch.equal(values["0.weight"], net[0].weight)
+    assert torch.equal(values["1.weight_orig"], net[1].weight_orig)
+    assert torch.equal(values["2.weight_orig"], net[2].weight_orig)
 
 
 def test_a_parametrized_weight_says_that_it_is_the_original_and_is_found_by_either_name() -> None:
@@ -211,7 +234,6 @@ def _histograms(folder: Path, tag: str) -> dict[int, Any]:
     return {step: value for step, _, value in SummaryReader(folder).histograms(tag)}
 
 
-@pytest.mark.slow
 def test_after_pruning_in_a_training_the_histogram_is_that_of_the_pruned_weight(
     tmp_path: Path,
 ) -> None:

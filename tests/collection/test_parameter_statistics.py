@@ -20,6 +20,7 @@ from mindsummary_lightning.collection.parameter_statistics import (
 )
 from mindsummary_lightning.collection.schedule import Schedule
 from mindsummary_lightning.collection.step_values import StepValues
+from mindsummary_lightning.values.statistics_columns import COLUMNS, to_stored
 
 Numbers = dict[str, dict[str, float]]
 
@@ -94,7 +95,24 @@ def test_what_has_no_numbers_leaves_the_others_theirs() -> None:
     assert [taker.names[part.rows[0]] for part in parts if isinstance(part, StatisticsPart)] == [
         "real"
     ] * 3
-    assert values.problems
+    assert [tag for tag, _ in values.problems] == ["parameter_statistics"] * 3
+
+
+class _NoMemory(torch.Tensor):
+    def reshape(self, *shape: Any) -> Any:
+        raise torch.OutOfMemoryError("no memory on the device")
+
+
+def test_a_gradient_that_cannot_be_read_is_noted_and_costs_gradients_alone() -> None:
+    taker, named = _statistics(), _named(first=torch.ones(3), second=torch.ones(3))
+    gradient = torch.ones(4).as_subclass(_NoMemory)
+    named[0].parameter.data = torch.ones(4)
+    named[0].parameter.grad = gradient
+    known, problems = _step(taker, named)
+
+    assert problems == ["parameter_statistics of gradients: no memory on the device"]
+    for name in ("first", "second"):
+        assert known[name] == pytest.approx({"weight": 2.0, "update": 1.0})
 
 
 def test_a_parameter_of_two_optimizers_has_the_update_of_both() -> None:
@@ -105,6 +123,22 @@ def test_a_parameter_of_two_optimizers_has_the_update_of_both() -> None:
     assert problems == []
     assert known["shared"] == pytest.approx({"gradient": 1.0, "weight": 2.0, "update": 1.0})
     assert known["frozen"] == pytest.approx({"weight": 2.0})
+
+
+def test_a_pruned_weight_has_the_statistics_of_what_the_module_computes_with() -> None:
+    (named,) = _named(pruned=torch.tensor([3.0, 4.0, 0.0, 5.0]))
+    pruned = NamedParameter("pruned", named.parameter, torch.tensor([1.0, 0.0, 1.0, 0.0]))
+    taker = _statistics()
+    taker.take_gradients(0, [pruned.parameter], [pruned], None)
+    pruned.parameter.detach().mul_(3)
+    values = StepValues()
+    taker.move_into(values, [pruned])
+    parts = {part.kind: part.statistics for _, part in values.drain()}
+
+    assert values.problems == []
+    assert {kind: float(part.rms[0]) for kind, part in parts.items()} == pytest.approx(
+        {"gradient": 50**0.5 / 2, "weight": 9 / 2, "update": 6 / 2}
+    )
 
 
 def test_a_step_is_not_taken_for_the_one_before_when_parameters_change() -> None:
@@ -182,6 +216,69 @@ def test_the_first_number_that_no_scaler_explains_is_said_once_and_has_a_table(
     ]
     assert taker.rest() == []
     assert "parameter_statistics/largest_gradient_rms" not in _pictured(taker, 5, [None] * 3)
+
+
+def test_without_a_scaler_the_first_infinite_gradient_is_said(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    taker = ParameterStatistics([], Schedule(1), has_updates=False, skips_overflow=False)
+    for step, gradient in ((1, 1.0), (2, np.inf), (3, np.inf)):
+        _pictured(taker, step, [1.0, gradient, 1.0])
+
+    (message,) = caplog.messages
+    assert message.startswith("step 2: the gradient of b is not finite")
+
+
+@pytest.mark.filterwarnings("error")
+def test_all_columns_of_a_table_are_those_of_their_parameters() -> None:
+    taker = ParameterStatistics(["gone"], Schedule(1), has_updates=True, skips_overflow=False)
+    named = _named(a=torch.tensor([1.0, -5.0, 0.0, 2.0]), b=torch.tensor([2.0]), c=torch.ones(2))
+    a, b, c = (each.parameter for each in named)
+    a.grad, b.grad, c.grad = torch.tensor([3.0, 0.0, np.inf, -4.0]), torch.tensor([6.0]), None
+    taker.take_gradients(5, [b, a], named, torch.tensor(2.0))
+    a.detach().copy_(torch.tensor([4.0, -2.0, 0.0, np.nan]))
+    b.detach().zero_()
+    values = StepValues()
+    taker.move_into(values, named)
+    values.add_scalar("loss/auto", 0.25)
+    pairs = dict(taker.finish(1, values.drain()))
+
+    assert taker.names == ["gone", "a", "b", "c"]
+    expected = dict.fromkeys(COLUMNS, [np.nan] * 4) | {
+        "gradient_rms": [np.nan, (6.25 / 3) ** 0.5, 3.0, np.nan],
+        "gradient_mean": [np.nan, 3.5 / 3, 3.0, np.nan],
+        "gradient_max": [np.nan, 2.0, 3.0, np.nan],
+        "gradient_zeros": [np.nan, 0.25, 0.0, np.nan],
+        "gradient_non_finite": [np.nan, 1.0, 0.0, np.nan],
+        "weight_rms": [np.nan, (20 / 3) ** 0.5, 0.0, 1.0],
+        "weight_max": [np.nan, 4.0, 0.0, 1.0],
+        "weight_non_finite": [np.nan, 1.0, 0.0, 0.0],
+        "update_ratio": [np.nan, (18 / 3) ** 0.5 / (20 / 3) ** 0.5, np.inf, np.nan],
+        "elements": [np.nan, 4.0, 1.0, 2.0],
+    }
+    table = to_stored(np.array([*expected.values()]).T)
+    np.testing.assert_allclose(pairs["parameter_statistics"].data, table, rtol=1e-6, atol=1e-6)
+    assert [*pairs] == [
+        "loss/auto",
+        "parameter_statistics",
+        "parameter_statistics/non_finite",
+        "parameter_statistics/largest_gradient_rms",
+    ]
+    assert pairs["parameter_statistics/non_finite"] == 1.0
+    assert pairs["parameter_statistics/largest_gradient_rms"] == pytest.approx(3.0)
+
+
+def test_gradients_of_an_unfinished_step_are_not_of_the_next() -> None:
+    taker, named = _statistics(), _named(a=torch.ones(3), b=torch.ones(3), c=torch.ones(3))
+    taker.take_gradients(0, [each.parameter for each in named], named, None)
+    taker.clear()
+    values = StepValues()
+    taker.move_into(values, named)
+    assert [part.kind for _, part in values.drain()] == ["weight"]
+
+    for some in (named[:2], named[::2]):  # as many, and of the same shape
+        known, _ = _step(taker, some)
+        assert [*known] == [each.name for each in some]
 
 
 def test_a_number_that_is_not_finite_and_a_thousandth_are_seen_in_the_picture() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import torch
 
 from mindsummary_lightning.collection import row_statistics as module
 from mindsummary_lightning.collection.row_statistics import EVERY, RowPlan, RowStatistics
+from tests.collection.two_ranks import of_two_ranks, part_of
 
 _GENERATOR = torch.Generator().manual_seed(0)
 
@@ -127,6 +129,30 @@ def test_of_a_sparse_tensor_the_stored_elements_count() -> None:
         np.testing.assert_array_equal(getattr(ours, field.name), getattr(expected, field.name))
 
 
+def test_two_ranks_have_the_statistics_of_what_they_share() -> None:
+    # the second rank has a row less of the long tensor, and none of the one number
+    long, short = _normal(2 * 512 * 5 + 1, 1), torch.tensor([[3.0], [-4.0], [torch.nan], [0.0]])
+    shared, own = [long, short, short + 1, torch.tensor([[7.0]])], torch.tensor([1.0, 5.0])
+
+    def reduced(rank: int, group: Any) -> list[RowStatistics]:
+        return _statistics([own, *(part_of(tensor, rank, group) for tensor in shared)])
+
+    expected = _by_place(_statistics([own, *shared]))
+    for found in of_two_ranks(reduced):
+        assert len(found) == 2
+        assert _by_place(found) == pytest.approx(expected, rel=1e-6)
+
+
+def _by_place(parts: list[RowStatistics]) -> dict[tuple[int, str], float]:
+    return {
+        (int(place), field.name): float(getattr(numbers, field.name)[at])
+        for part in parts
+        for numbers in [part.statistics(part.table)]
+        for at, place in enumerate(part.places)
+        for field in dataclasses.fields(numbers)
+    }
+
+
 def test_copies_are_what_the_tensors_were() -> None:
     tensors = [_normal(3, 4), _normal(5), _normal(3, 4)]
     plan = RowPlan(tensors)
@@ -167,6 +193,7 @@ def test_a_plan_serves_later_tensors_that_are_alike_and_refuses_others() -> None
     plan = RowPlan(tensors)
     later = [2 * tensor for tensor in tensors]
 
+    assert plan.is_lasting
     ours, expected = plan.statistics(later)[0], _statistics(later)[0]
     assert torch.equal(ours.table, expected.table)
     for other in (

@@ -187,3 +187,70 @@ def test_a_gap_of_tensors_is_that_of_tables() -> None:
     third = Schedule(10, collect_tensor_freq=30, total=95)
     tables = [step for step in range(1, 96) if third.collects(step) and third.collects_tables(step)]
     assert tables == [1, 30, 60, 90, 95]
+
+
+def _steps(schedule: Schedule, total: int) -> dict[str, list[int]]:
+    """The collected steps of each kind, and of tables and pictures those that are collected."""
+    each = {
+        "any": schedule.collects_anything,
+        "tensors": schedule.collects_tensors,
+        "inputs": schedule.collects_inputs,
+        "tables": lambda step: schedule.collects(step) and schedule.collects_tables(step),
+        "chain": schedule.collects_chain,
+        "pictures": lambda step: schedule.collects(step) and schedule.collects_pictures(step),
+    }
+    return {
+        kind: [step for step in range(1, total + 1) if collects(step)]
+        for kind, collects in each.items()
+    }
+
+
+def test_the_steps_of_a_run_with_the_rhythm_of_tables_for_outputs() -> None:
+    sevens = [*range(7, 99, 7)]
+    assert _steps(Schedule(7, total=100, chain_steps=None), 100) == {
+        "any": [1, 2, 3, *sevens, 100],
+        "tensors": [1, *sevens],
+        "inputs": [1, *range(14, 99, 14)],
+        "tables": [1, *sevens, 100],
+        "chain": [1, 2, 3, *sevens, 100],
+        "pictures": [14, 42, 70, 98, 100],
+    }
+
+
+def test_the_steps_of_a_run_whose_tensors_are_not_of_collected_steps() -> None:
+    forties = {*range(40, 951, 40)}
+    assert _steps(Schedule(40, total=950, chain_steps={9, 3}), 950) == {
+        "any": sorted({1, 3, 9, *forties, *range(50, 951, 50)}),
+        "tensors": [1, *range(50, 951, 50)],
+        "inputs": [1, *range(100, 901, 100)],
+        # the first collected steps after 17 of the steps with tensors: not after 500, 250 or 450
+        "tables": [1, *sorted(forties - {40, 240, 440, 520, 640, 840}), 950],
+        "chain": [3, 9],
+        "pictures": [120, 320, 520, 720, 920, 950],
+    }
+
+
+def test_the_steps_of_a_run_with_a_rhythm_of_its_own_for_each_kind() -> None:
+    assert _steps(Schedule(10, 25, 35, total=100, chain_steps=None), 100) == {
+        "any": [1, 2, 3, 10, 20, 25, 30, 35, 40, 50, 60, 70, 75, 80, 90, 100],
+        "tensors": [1, 25, 50, 75, 100],
+        "inputs": [1, 35, 70],
+        "tables": [1, 30, 50, 80, 100],
+        "chain": [1, 2, 3, 30, 50, 80, 100],
+        "pictures": [20, 60, 100],
+    }
+
+
+def test_the_gaps_of_a_run_of_unknown_length_grow() -> None:
+    schedule, end = Schedule(3), 100_000_000
+    steps = [1, *(round(3 * 2.5**power) for power in range(30))]
+
+    assert [step for step in steps if schedule.collects_tensors(step)] == steps[:20]
+    assert [step for step in steps if schedule.collects_inputs(step)] == steps[:20:2]
+    assert schedule.default_steps_until(end) == (20, 10)
+    assert [Schedule(3).default_steps_until(step) for step in (1, 2, 7, 8)] == [
+        (1, 1),
+        (1, 1),
+        (2, 1),
+        (3, 2),
+    ]

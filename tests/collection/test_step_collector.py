@@ -4,7 +4,9 @@ another step.
 
 from __future__ import annotations
 
+import gc
 import logging
+import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -13,7 +15,7 @@ import pytest
 import torch
 from torch import nn
 
-from mindsummary_lightning.collection import operator_buffer
+from mindsummary_lightning.collection import operator_buffer, step_values
 from mindsummary_lightning.collection.operators import scalar_summary
 from mindsummary_lightning.collection.options import CollectOptions
 from mindsummary_lightning.collection.parameter_selection import NamedParameter
@@ -22,6 +24,7 @@ from mindsummary_lightning.collection.schedule import Schedule
 from mindsummary_lightning.collection.sharding import is_flattened, is_sharded
 from mindsummary_lightning.collection.step_collector import StepCollector, image_batch
 from mindsummary_lightning.collection.step_values import StepValues
+from tests.collection.two_ranks import of_two_ranks, part_of
 
 
 def _none() -> list[NamedParameter]:
@@ -60,6 +63,17 @@ def test_steps_in_flight_are_bounded_however_far_a_device_is_behind(
 
     assert arrived == list(range(1, 9))
     assert [step for step, _ in collector.drain(wait=True)] == [9, 10]
+
+
+def test_values_of_a_device_are_on_their_way_when_their_step_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(step_values, "must_wait", lambda tensor: True)
+    collector = _collector()
+    _step(collector, 2.5)
+
+    assert list(collector.drain()) == [(1, [("loss/auto", 2.5)])]
+    assert not collector.has_in_flight
 
 
 def test_a_norm_that_was_taken_for_a_step_is_not_left_for_another() -> None:
@@ -158,6 +172,228 @@ def test_parameters_of_a_lazy_module_are_recorded_from_when_it_runs(
     assert rows == [["loss/auto"], ["weight/auto", "loss/auto"]]
     assert collector.statistics_names == ["other", "weight"]
     assert not caplog.records
+
+
+class _Outputs:
+    """Takes a number at each step that it is asked for, and names it when it has arrived."""
+
+    def __init__(self) -> None:
+        self.moved = 0
+
+    def move_into(self, values: StepValues) -> None:
+        self.moved += 1
+        values.add_scalar("output", float(self.moved))
+
+    def finish(self, pairs: Any) -> list[tuple[str, Any]]:
+        return [(f"finished {tag}", value) for tag, value in pairs]
+
+
+def test_output_statistics_are_of_their_own_steps_alone() -> None:
+    schedule = Schedule(4, chain_steps={2, 4})
+    collector = StepCollector(
+        CollectOptions(), schedule, [], None, 0, is_rank_zero=True, chain=_Outputs()
+    )
+    taken = []
+    for number in range(1, 5):
+        collector.begin_batch(_none)
+        taken.append(collector.takes_chain)
+        collector.end_batch(lambda: None, False, None)  # a batch that is accumulated
+        taken.append(collector.takes_chain)
+        collector.begin_batch(_none)
+        collector.end_batch(lambda number=number: torch.tensor(float(number)), True, None)  # type: ignore[misc]
+        taken.append(collector.takes_chain)
+
+    assert taken == [*[False] * 3, True, True, False, *[False] * 3, True, True, False]
+    assert list(collector.drain(wait=True)) == [
+        (1, [("finished loss/auto", 1.0)]),
+        (2, [("finished output", 1.0)]),
+        (4, [("finished loss/auto", 4.0), ("finished output", 2.0)]),
+    ]
+
+
+def test_each_rank_collects_what_all_must_and_the_first_the_rest(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    whole = torch.arange(6.0).reshape(3, 2)
+
+    def collected(rank: int, group: Any) -> list[Any]:
+        shared, own = part_of(whole, rank, group), nn.Parameter(torch.ones(2))
+        named = [NamedParameter("own", own), NamedParameter("shared", shared)]
+        options = CollectOptions(histogram_regular=".*", collect_metric=True)
+        collector = StepCollector(options, Schedule(1), named, None, 0, is_rank_zero=rank == 0)
+        collector.begin_batch(lambda: named)
+        scalar_summary("operator", 1.0)
+        collector.end_batch(lambda: torch.tensor(0.5), True, _IMAGES)
+        collector.begin_batch(lambda: named)
+        collector.end_batch(lambda: None, True, None)
+        collector.end_run(lambda: named)
+        return [dict(pairs) for _, pairs in collector.drain(wait=True)]
+
+    first, second = of_two_ranks(collected)
+
+    assert [[*pairs] for pairs in first] == [
+        ["input_data/auto", "operator", "own/auto", "shared/auto", "loss/auto"],
+        ["own/auto", "shared/auto"],
+    ]
+    assert [[*pairs] for pairs in second] == [["shared/auto"]] * 2
+    for pairs in (*first, *second):
+        assert (pairs["shared/auto"].count, pairs["shared/auto"].max) == (6, 5.0)
+    assert caplog.messages == []
+
+
+def test_gradients_may_be_of_other_parameters_than_histograms() -> None:
+    named = [NamedParameter(name, nn.Parameter(torch.ones(size))) for name, size in _SIZES.items()]
+    for each in named:
+        each.parameter.grad = torch.ones_like(each.parameter)
+    collector = _collector(named, "second|third", histogram_regular="first")
+    collector.begin_batch(lambda: named)
+    collector.take_gradients(
+        torch.optim.SGD([each.parameter for each in named], lr=0.1), lambda: torch.tensor(0.5)
+    )
+    collector.end_batch(lambda: torch.tensor(1.0), True, None)
+
+    ((_, pairs),) = collector.drain(wait=True)
+    assert [tag for tag, _ in pairs] == [
+        *("first/auto", "second.gradient", "third.gradient", "gradient_norm", "loss/auto")
+    ]
+    assert dict(pairs)["gradient_norm"] == pytest.approx(2 * 6**0.5)
+
+
+_SIZES = {"first": 1, "second": 2, "third": 3}
+
+
+def test_gradients_are_looked_at_on_collected_steps_alone() -> None:
+    weight = nn.Parameter(torch.ones(2))
+    weight.grad = torch.ones(2)
+    optimizer, asked = torch.optim.SGD([weight], lr=0.1), []
+    options = CollectOptions(histogram_regular="weight", collect_metric=False)
+    named = [NamedParameter("weight", weight)]
+    collector = StepCollector(options, Schedule(4, chain_steps={2, 3}), named, True, 0, True)
+    for number in range(1, 6):
+        collector.begin_batch(lambda: named)
+        collector.take_gradients(optimizer, lambda number=number: asked.append(number))  # type: ignore[misc]
+        collector.end_batch(lambda: None, True, None)
+
+    assert asked == [1, 4]
+    tags = {step: [tag for tag, _ in pairs] for step, pairs in collector.drain(wait=True)}
+    everything = ["weight/auto", "weight.gradient", "gradient_norm"]
+    assert tags == {1: everything, 2: [], 3: [], 4: everything}
+
+
+def test_what_the_last_step_has_left_is_handed_out_at_the_end() -> None:
+    named = [NamedParameter(name, nn.Parameter(torch.ones(size))) for name, size in _SIZES.items()]
+    schedule = Schedule(2, total=6, step=0)
+    statistics = ParameterStatistics([], schedule, False, False)
+    options = CollectOptions(collect_metric=False, histograms=False)
+    collector = StepCollector(options, schedule, named, None, 0, True, statistics, "[ft]")
+    for _ in range(5):
+        collector.begin_batch(lambda: named)
+        collector.end_batch(lambda: None, True, None)
+    collector.end_run(lambda: named)
+
+    assert collector.statistics_names == ["first", "third"]
+    table, picture, count = (
+        "parameter_statistics",
+        "parameter_statistics/gradient_rms",
+        "parameter_statistics/non_finite",
+    )
+    tags = [(step, [tag for tag, _ in pairs]) for step, pairs in collector.drain(wait=True)]
+    assert tags == [
+        (1, [table, count]),
+        (2, [table, picture, count]),
+        (4, [table, count]),
+        (5, [table, count]),
+        (5, [picture]),
+    ]
+
+
+@pytest.mark.usefixtures("only_new_garbage")
+def test_no_parameter_is_held_after_a_fit() -> None:
+    schedule = Schedule(1)
+    statistics = ParameterStatistics([], schedule, True, False)
+    collector = StepCollector(CollectOptions(), schedule, [], True, 0, True, statistics, ".*")
+
+    def fit() -> list[weakref.ref[torch.Tensor]]:
+        weights = {name: nn.Parameter(torch.ones(size)) for name, size in _SIZES.items()}
+        named = [NamedParameter(*pair) for pair in weights.items()]
+        for weight in weights.values():
+            weight.grad = torch.ones_like(weight)
+        optimizer = torch.optim.SGD(weights.values(), lr=0.1)
+        for has_stepped in (True, False):
+            collector.begin_batch(lambda: named)
+            collector.take_gradients(optimizer, lambda: None)
+            collector.end_batch(lambda: None, has_stepped, None)
+        collector.end_run(lambda: named)
+        list(collector.drain(wait=True))
+        collector.release()
+        return [weakref.ref(weight) for weight in weights.values()]
+
+    held = fit()
+    gc.collect()
+
+    assert [reference() for reference in held] == [None] * 3
+    assert (collector.statistics_names, _collector().statistics_names) == ([*_SIZES], [])
+
+
+@pytest.mark.parametrize(("is_rank_zero", "count"), [(True, 1), (False, 0)])
+def test_the_first_rank_says_before_any_step_that_nothing_matches(
+    is_rank_zero: bool, count: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    named = [NamedParameter("weight", nn.Parameter(torch.ones(2)))]
+    options = CollectOptions(histogram_regular="wait")
+    StepCollector(options, Schedule(1), named, None, 0, is_rank_zero)
+
+    assert sum("histogram_regular 'wait' matches" in text for text in caplog.messages) == count
+    assert len(caplog.messages) == count
+
+
+def test_what_is_absent_is_said_once_to_who_has_asked_for_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    asked = CollectOptions.from_dict({"collect_input_data": True, "collect_metric": True}, True)
+    for options in (CollectOptions(), asked):
+        assert caplog.messages == []
+        collector = StepCollector(options, Schedule(1), [], None, 0, is_rank_zero=True)
+        for _ in range(2):
+            collector.begin_batch(_none)
+            collector.end_batch(lambda: None, True, _LABELS)
+
+    assert [message.partition(" ")[0] for message in caplog.messages] == [
+        "input_data/auto",
+        "loss/auto",
+    ]
+
+
+def test_no_step_keeps_who_knows_the_parameters() -> None:
+    collector, asked = _collector(), _Parameters()
+    known = weakref.ref(asked)
+    collector.begin_batch(asked)
+    collector.end_batch(lambda: None, True, None)
+    del asked
+
+    assert known() is None
+
+
+class _Parameters:
+    def __call__(self) -> list[NamedParameter]:
+        return []
+
+
+def test_the_loss_of_a_step_is_the_mean_of_its_batches_and_of_no_others() -> None:
+    collector = _collector(freq=2)
+    losses = iter([1.0, 3.0, 8.0, 5.0, 7.0, 2.0])
+    known = []
+    for has_stepped in (False, True, False, False, True, True):
+        collector.begin_batch(_none)
+        loss = next(losses)
+        collector.end_batch(lambda loss=loss: torch.tensor(loss), has_stepped, None)  # type: ignore[misc]
+        known.append(collector.last_loss())
+
+    assert known == [None, 2.0, 2.0, 2.0, pytest.approx(20 / 3), 2.0]
+    assert dict(collector.drain(wait=True)) == {
+        1: [("loss/auto", 2.0)],
+        2: [("loss/auto", pytest.approx(20 / 3))],
+    }
 
 
 def test_parameters_of_fsdp1_are_skipped_with_one_warning(caplog: pytest.LogCaptureFixture) -> None:

@@ -27,6 +27,7 @@ from mindsummary_lightning.conversion.histograms import to_histogram
 from mindsummary_lightning.conversion.image_batches import batch_to_image
 from mindsummary_lightning.conversion.numeric import to_tensor
 from mindsummary_lightning.values import Histogram
+from tests.collection.two_ranks import of_two_ranks, part_of
 from tests.warm_processes import run_two_ranks
 
 REDUCED = [torch.float32, torch.float16, torch.bfloat16]
@@ -71,6 +72,59 @@ def test_the_reduction_gives_the_histogram_that_the_cpu_gives(
     tensor = CONTENTS[content](noise(size)).to(dtype)
 
     assert_same(histogram_from_parts(histogram_parts(tensor)), to_histogram(tensor))
+
+
+def test_an_edge_between_two_half_precision_numbers_is_rounded_once() -> None:
+    # three quarters of the lowest and a quarter of the highest number are just beyond the middle
+    numbers = torch.full((35,), -0.5, dtype=torch.float16)
+    numbers[0], numbers[1] = -(1 + 2**-10), 2**-24
+
+    assert_same(histogram_from_parts(histogram_parts(numbers)), to_histogram(numbers))
+    between = torch.tensor(
+        [1 + 2**-11 + 2**-40, -1 - 2**-11 - 2**-40, 1 + 2**-11, 0.1], dtype=float
+    )
+    rounded = device_histograms.rounded_to_half(between)
+    assert rounded.tolist() == between.numpy().astype(np.float16).tolist()
+
+
+def test_two_ranks_have_the_histogram_of_what_they_share() -> None:
+    whole = the_whole()
+
+    def reduced(rank: int, group: Any) -> list[Any]:
+        few = torch.arange(7.0)
+        values = StepValues()
+        values.add_histogram("sharded", part_of(whole, rank, group))
+        values.add_histogram("few", part_of(few, rank, group))
+        values.add_histogram("too wide", part_of(few.double(), rank, group))
+        values.add_tensor("a part", part_of(few, rank, group))
+        assert not values.is_ready()
+        parts = histogram_parts(whole[:300] if rank else whole[300:], [group])
+        return [dict(values.drain()), [tag for tag, _ in values.problems], parts]
+
+    for drained, problems, parts in of_two_ranks(reduced):
+        assert_same(drained["sharded"], to_histogram(whole))
+        assert_same(drained["few"], to_histogram(torch.arange(7.0)))
+        assert_same(histogram_from_parts(parts), to_histogram(whole))
+        assert ([*drained], problems) == (["sharded", "few"], ["too wide", "a part"])
+
+
+def test_sums_are_as_exact_as_the_device_can(monkeypatch: pytest.MonkeyPatch) -> None:
+    zeros = torch.zeros
+    errors = {"narrow": TypeError("no float64"), "full": torch.OutOfMemoryError("no memory")}
+
+    def of_device(size: Any, *, dtype: Any, device: str) -> torch.Tensor:
+        if dtype is torch.float64 and device in errors:
+            raise errors[device]
+        return zeros(size, dtype=dtype)
+
+    monkeypatch.setattr(torch, "zeros", of_device)
+    device_histograms.wide_dtype.cache_clear()
+    dtypes = [device_histograms.wide_dtype(device) for device in ("cpu", "narrow")]
+    with pytest.raises(torch.OutOfMemoryError):
+        device_histograms.wide_dtype("full")
+    device_histograms.wide_dtype.cache_clear()
+
+    assert dtypes == [torch.float64, torch.float32]
 
 
 @pytest.mark.parametrize(
@@ -228,10 +282,53 @@ def test_sparse_and_quantized_tensors_are_made_plain_before_they_are_reduced() -
     values = StepValues()
     values.add_histogram("sparse", sparse)
     values.add_tensor("sparse", sparse)
+    quantized = torch.quantize_per_tensor(noise(50), 0.1, 0, torch.qint8)
+    values.add_tensor("quantized", quantized)
 
-    histogram, tensor = (value for _, value in values.drain())
+    histogram, *tensors = (value for _, value in values.drain())
     assert_same(histogram, to_histogram(sparse))
-    assert pickle.dumps(tensor) == pickle.dumps(to_tensor(sparse))
+    expected = [to_tensor(sparse), to_tensor(quantized)]
+    assert pickle.dumps(tensors) == pickle.dumps(expected)
+
+
+class FullDevice(torch.Tensor):
+    """A tensor of a device that has no memory for a copy."""
+
+    device = torch.device("cuda", 1)  # type: ignore[assignment]
+
+    def reshape(self, *shape: Any) -> Any:
+        raise torch.OutOfMemoryError("no memory on the device")
+
+
+@pytest.mark.usefixtures("deferred")
+def test_a_device_without_memory_costs_its_own_values_alone() -> None:
+    values = StepValues()
+    values.add_deferred("lost", [torch.ones(2).as_subclass(FullDevice)], to_tensor)
+    values.add_scalar("first", torch.tensor(1.0))
+    values.add_deferred("lost too", [torch.ones(3).as_subclass(FullDevice)], to_tensor)
+    values.add_scalar("second", torch.tensor(2.0))
+    values.send()
+    values.send()
+
+    assert values.is_ready()
+    assert values.drain() == (("first", 1.0), ("second", 2.0))
+    assert [(tag, str(error)) for tag, error in values.problems] == [
+        ("lost", "no memory on the device"),
+        ("lost too", "no memory on the device"),
+    ]
+
+
+def test_values_of_several_optimizers_follow_each_other_and_are_moved_once() -> None:
+    values, other = StepValues(), StepValues()
+    values.add_scalar("first", 1.0)
+    values.add_scalar("wrong", "0.5")  # type: ignore[arg-type]
+    other.add_scalar("second", torch.tensor(2.0))
+    other.add_scalar("wrong too", "0.5")  # type: ignore[arg-type]
+    values.extend(other)
+
+    assert values.drain() == (("first", 1.0), ("second", 2.0))
+    assert [tag for tag, _ in values.problems] == ["wrong", "wrong too"]
+    assert (other.drain(), other.problems) == ((), [])
 
 
 def test_values_are_ready_at_once_on_the_cpu() -> None:
@@ -244,6 +341,7 @@ def test_values_are_ready_at_once_on_the_cpu() -> None:
 @pytest.mark.usefixtures("deferred")
 def test_values_elsewhere_are_ready_after_sending() -> None:
     values = StepValues()
+    values.add_scalar("a number of the CPU", 0.5)
     values.add_scalar("loss", torch.tensor(1.0))
 
     assert not values.is_ready()
@@ -290,7 +388,7 @@ def as_rank(folder: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def of_two_ranks(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
+def of_two_processes(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
     folder = tmp_path_factory.mktemp("ranks")
     done = run_two_ranks(as_rank, folder)
     assert done.returncode == 0, done.stderr
@@ -299,9 +397,9 @@ def of_two_ranks(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
 
 @pytest.mark.slow
 def test_a_sharded_tensor_has_the_histogram_of_the_whole_on_every_rank(
-    of_two_ranks: list[Any],
+    of_two_processes: list[Any],
 ) -> None:
-    for harvested, _, in_parts, few_on_one_rank in of_two_ranks:
+    for harvested, _, in_parts, few_on_one_rank in of_two_processes:
         assert_same(dict(harvested)["sharded"], to_histogram(the_whole()))
         assert_same(dict(harvested)["sharded, transposed"], to_histogram(the_whole()))
         assert_same(in_parts, to_histogram(the_whole()))
@@ -309,13 +407,13 @@ def test_a_sharded_tensor_has_the_histogram_of_the_whole_on_every_rank(
 
 
 @pytest.mark.slow
-def test_a_replicated_tensor_is_taken_as_it_is(of_two_ranks: list[Any]) -> None:
-    for harvested, *_ in of_two_ranks:
+def test_a_replicated_tensor_is_taken_as_it_is(of_two_processes: list[Any]) -> None:
+    for harvested, *_ in of_two_processes:
         assert_same(dict(harvested)["replicated"], to_histogram(the_whole()))
         assert pickle.dumps(dict(harvested)["whole"]) == pickle.dumps(to_tensor(the_whole()))
 
 
 @pytest.mark.slow
-def test_a_sharded_tensor_is_not_gathered(of_two_ranks: list[Any]) -> None:
-    for _, problems, *_ in of_two_ranks:
+def test_a_sharded_tensor_is_not_gathered(of_two_processes: list[Any]) -> None:
+    for _, problems, *_ in of_two_processes:
         assert problems == ["refused", "refused too"]

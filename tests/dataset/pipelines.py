@@ -126,7 +126,8 @@ class Untouchable(Dataset[Any]):
 
 def _pictures(kind: type[Pictures] = Pictures) -> Pictures:
     steps = [
-        Resize((4, 6)), RandomApply([Normalize([0.5], [0.5])], p=0.3), lambda x: x, torch.flatten,
+        Resize((4, 6)), RandomApply([Normalize([0.5], [0.5]), Resize((2, 3))], p=0.3),
+        lambda x: x, torch.flatten,
         functools.partial(torch.clamp, min=0.0), Compose([Normalize([0.1, 0.2], [1.0, 1.0])]),
     ]  # fmt: skip
     return kind(

@@ -123,6 +123,9 @@ LOADERS: dict[str, tuple[Callable[[], Any], tuple[int | None, int | None]]] = {
         _ in b])] * 2)),
         (None, None),
     ),
+    "batches of bulks": (
+        lambda: DataLoader(vectors(90), 2, sampler=BatchSampler(range(90), 30, False)), (2, 3)
+    ),
     "several": (lambda: [DataLoader(vectors(40), 4), DataLoader(vectors(8), 2)], (4, 40)),
 }  # fmt: skip
 
@@ -167,13 +170,17 @@ class Pair(NamedTuple):
     [
         (SimpleNamespace(num_graphs=3, x=torch.zeros(17, 2)), 3, True),
         (SimpleNamespace(num_graphs=3, x=torch.zeros(17, 2)), 17, False),
-        (SimpleNamespace(batch_size=torch.Size([5]), x=torch.zeros(5, 5)), 5, True),
+        (SimpleNamespace(batch_size=torch.Size([5]), x=torch.zeros(7, 5)), 5, True),
+        (SimpleNamespace(batch_size=torch.Size([5]), x=torch.zeros(7, 5)), 7, False),
+        (SimpleNamespace(num_graphs=True, x=torch.zeros(3, 2)), 3, True),
         (Pair(torch.zeros(17, 2), torch.zeros(4)), 4, True),
         ({"x": torch.zeros(8, 2), "step": torch.tensor(3)}, 8, True),
         ({"x": torch.zeros(8, 2), "mask": torch.zeros(8, 9), "texts": ["a"] * 8}, 8, True),
         ({"x": torch.zeros(8, 2)}, 1, False),
         ({"x": torch.zeros(1, 2), "y": torch.zeros(7)}, 1, False),
         (["a", "b", "c"], 3, True),
+        ({"texts": ["a"] * 6, "x": torch.zeros(3, 2), "y": torch.zeros(4)}, 6, True),
+        ({"x": torch.zeros(1, 2), "open": SimpleNamespace(shape=("N", 2))}, 1, True),
         (torch.tensor(1.0), 1, False),
         (None, 1, False),
         (object(), 4, False),
@@ -183,6 +190,18 @@ class Pair(NamedTuple):
 )
 def test_a_batch_tells_how_many_samples_it_may_have(batch: Any, size: int, expected: bool) -> None:
     assert fits(batch, size) == expected
+
+
+def test_lists_are_looked_into_eight_times_and_not_forever() -> None:
+    batch: Any = ["a"] * 7
+    for _ in range(8):
+        batch = [batch]
+    endless: list[Any] = [torch.zeros(4), torch.zeros(5)]
+    endless.append(endless)
+
+    assert fits(batch, 7)
+    assert not fits([batch], 7)
+    assert (fits(endless, 3), fits(endless, 7)) == (True, False)
 
 
 def test_a_limit_of_batches_bounds_the_size() -> None:
@@ -217,12 +236,41 @@ def test_a_stream_has_a_size_if_it_knows_its_length() -> None:
     assert sizes_of(DataLoader(Measured(), 4), batch, 2) == (4, 8)
 
 
+def test_a_loader_that_knows_its_batches_alone_has_the_samples_of_all_of_them() -> None:
+    class Counted:
+        batch_size = 4
+
+        def __len__(self) -> int:
+            return 3
+
+    batch = torch.zeros(4, 2)
+    assert sizes_of(Counted(), batch) == (4, 12)
+    assert sizes_of(Counted(), batch, 2) == (4, 8)
+    assert sizes_of(SimpleNamespace(batch_size=4, dataset=Stream()), batch) == (4, None)
+
+
+def test_samples_are_those_that_the_sampler_picks() -> None:
+    data, batch = vectors(22), torch.zeros(4, 2)
+
+    assert sizes_of(SimpleNamespace(dataset=data, batch_size=4, sampler=range(9)), batch) == (4, 9)
+    assert sizes_of(SimpleNamespace(dataset=data, batch_size=4), batch) == (4, 22)
+    picker = SubsetRandomSampler(range(3))
+    picker.sampler = range(9)  # type: ignore[attr-defined]  # it picks from these, one by one
+    single = DataLoader(data, batch_size=None, sampler=picker)
+    assert sizes_of(single, torch.zeros(1, 2)) == (1, 3)
+
+
 def test_a_size_beyond_32_bits_is_not_told() -> None:
     class Huge(Pictures):
         def __len__(self) -> int:
             return 2**40
 
+    class Most(Pictures):
+        def __len__(self) -> int:
+            return 2**31 - 1
+
     assert sizes_of(DataLoader(Huge(), 4), torch.zeros(4, 2)) == (4, None)
+    assert sizes_of(DataLoader(Most(), 4), torch.zeros(4, 2)) == (4, 2**31 - 1)
 
 
 @pytest.mark.parametrize("nothing", [None, 3, "text", object(), DataLoader(Untouchable(), 2)])
@@ -297,6 +345,10 @@ READ: dict[str, tuple[Callable[[], Any], tuple[int | None, int | None]]] = {
     "a stream that states too much": (lambda: DataLoader(Long(), 4), (4, None)),
     "ends early": (lambda: Stated(22, change=lambda batches: batches[:3]), (4, None)),
     "ends a batch early": (lambda: Stated(22, change=lambda batches: batches[:5]), (4, None)),
+    "ends after its first batch": (
+        lambda: Stated(22, change=lambda batches: batches[:1]), (4, None)
+    ),
+    "twice, without a rest": (lambda: Stated(20, 10, lambda batches: batches * 2), (4, None)),
     "twice": (lambda: Stated(22, 12, lambda batches: batches * 2), (4, None)),
     "the last one is filled": (lambda: DataLoader(vectors(22), 4, sampler=Endless()), (4, None)),
     "a smaller one in between": (
@@ -317,6 +369,19 @@ def test_what_an_epoch_contradicts_is_taken_back(kind: str) -> None:
     checked.end_epoch()
 
     assert checked.sizes == expected
+
+
+def test_a_later_epoch_contradicts_too_and_one_without_a_batch_does_not() -> None:
+    batches = list(DataLoader(vectors(22), 4))
+    checked = CheckedSizes(DataLoader(vectors(22), 4), batches[0])
+    checked.end_epoch()
+    assert checked.sizes == (4, 22)
+
+    for epoch, expected in ((batches, 22), (batches[:5], None)):
+        for index, batch in enumerate(epoch):
+            checked.see(index, batch)
+        checked.end_epoch()
+        assert checked.sizes == (4, expected)
 
 
 def test_an_epoch_that_is_resumed_in_its_middle_contradicts_nothing() -> None:
@@ -362,3 +427,6 @@ def test_a_loader_of_its_own_kind_over_single_samples_states_no_size() -> None:
 
     assert claimed_batch_size(loader) is None
     assert claimed_batch_size(DataLoader(vectors(22), batch_size=None)) == 1
+    stream = SimpleNamespace(dataset=iter(()), batch_size=None)
+    assert claimed_batch_size(stream) is None
+    assert claimed_batch_size(DataLoader(Sequences(), batch_sampler=Tokens())) is None

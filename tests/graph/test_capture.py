@@ -133,6 +133,104 @@ def test_the_settings_of_a_module_are_attributes() -> None:
     assert attributes["out_channels"] == 16
 
 
+class Scale(nn.Module):
+    """Uses a weight, a buffer, inputs by keyword, numbers, writes and results of many kinds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.factor = nn.Parameter(torch.ones(3))
+        self.register_buffer("offset", torch.zeros(2, 3))
+        self.register_buffer("no_buffer", None)
+        self.register_parameter("no_weight", None)
+        self.register_module("no_module", None)
+
+    def forward(self, x: torch.Tensor, *, y: Any) -> Any:
+        x = torch.add(x * self.factor, self.offset, alpha=2)
+        x[0] = 1.5
+        first, second = x.split(1, dim=0)
+        z = torch.cat([first, second], 1) + y["many"][1]
+        z = F.pad(z, (1, 2), "constant", value=0.5) ** 2
+        return {
+            "sum": z.sum(-1, keepdim=True),
+            "rows": (first.to(torch.bfloat16), 3),
+            "complex": second * 2j,
+        }
+
+
+class Normed(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale, self.norm = Scale(), nn.BatchNorm1d(2)
+        self.twin = self.norm
+
+    def forward(self, x: torch.Tensor, y: Any) -> Any:
+        return self.scale(self.twin(x.t()).t(), y=y)
+
+
+def test_all_of_a_graph_is_what_the_pass_did() -> None:
+    example = {"x": torch.rand(2, 3), "y": {"many": [torch.ones(1, 6), torch.ones(6)], "n": 4}}
+    graph = capture_example(Normed(), example)
+
+    def real(*shape: int) -> TensorType:
+        return TensorType(DataType.FLOAT32, shape)
+
+    scaled, settings = "scale-Scale/", vars(nn.BatchNorm1d(2))
+    assert [
+        (node.name, node.full_name, [edge.name for edge in node.inputs], node.output_type)
+        for node in graph.nodes
+    ] == [
+        ("1", "t-op1", ["x"], real(3, 2)),
+        (
+            "2",
+            "norm-BatchNorm1d/BatchNorm1d-op2",
+            ["1", *(f"norm.{name}" for name in ("running_mean", "running_var", "weight", "bias"))],
+            real(3, 2),
+        ),
+        ("3", "t-op3", ["2"], real(2, 3)),
+        ("4", f"{scaled}mul-op4", ["3", "scale.factor"], real(2, 3)),
+        ("5", f"{scaled}add-op5", ["4", "scale.offset"], real(2, 3)),
+        ("6", f"{scaled}setitem-op6", ["5"], real(2, 3)),
+        ("7", f"{scaled}split-op7", ["6"], TupleType((real(1, 3), real(1, 3)))),
+        ("8", f"{scaled}cat-op8", ["7", "7"], real(1, 6)),
+        ("9", f"{scaled}add-op9", ["8", "y.many.1"], real(1, 6)),
+        ("10", f"{scaled}pad-op10", ["9"], real(1, 9)),
+        ("11", f"{scaled}pow-op11", ["10", "cst1"], real(1, 9)),
+        ("12", f"{scaled}sum-op12", ["11"], real(1, 1)),
+        ("13", f"{scaled}to-op13", ["7"], TensorType(DataType.BFLOAT16, (1, 3))),
+        ("14", f"{scaled}mul-op14", ["7"], TensorType(DataType.COMPLEX64, (1, 3))),
+    ]
+    assert [{entry.name: entry.value for entry in node.attributes} for node in graph.nodes] == [
+        {},
+        {name: settings[name] for name in nn.BatchNorm1d.__constants__ if name in settings},
+        {},
+        {},
+        {"alpha": 2},
+        {"args": (0, 1.5)},
+        {"args": 1, "dim": 0},
+        {"args": 1},
+        {},
+        {"args": (1, 2), "mode": "constant", "value": 0.5},
+        {},
+        {"args": -1, "keepdim": True},
+        {"args": DataType.BFLOAT16, "output_dtype": "torch.bfloat16"},
+        {"args": "2j", "output_dtype": "torch.complex64"},
+    ]
+    assert {entry.name: entry.type for entry in graph.parameters} == {
+        "x": real(2, 3),
+        "y.many.1": real(6),
+        **{f"norm.{name}": real(2) for name in ("running_mean", "running_var", "weight", "bias")},
+        "scale.factor": real(3),
+        "scale.offset": real(2, 3),
+    }
+    assert [(entry.name, entry.value) for entry in graph.constants] == [("cst1", 2)]
+    assert [(entry.name, entry.type) for entry in graph.outputs] == [
+        ("12", real(1, 1)),
+        ("13", TensorType(DataType.BFLOAT16, (1, 3))),
+        ("14", TensorType(DataType.COMPLEX64, (1, 3))),
+    ]
+    assert graph.name == "Normed"
+
+
 def test_settings_that_a_module_of_an_older_torch_lacks_are_left_out() -> None:
     layer = nn.Linear(4, 2)
     del layer.out_features
@@ -391,6 +489,36 @@ def test_a_frozen_layer_is_seen_inside_unless_it_uses_its_fused_kernel() -> None
     assert in_eval_mode == {"0-TransformerEncoderLayer"}
 
 
+def test_a_module_that_returns_no_tensor_is_not_in_the_graph() -> None:
+    class Counter(nn.Module):
+        def forward(self, x: torch.Tensor) -> int:
+            return len(x)
+
+    graph = capture_example(Calling(lambda x: x * Counter()(x)), torch.ones(3))
+
+    assert [entry.op_type for entry in graph.nodes] == ["mul"]
+    assert sources(graph, graph.nodes[0]) == ["x", 3]
+
+
+def test_a_layer_that_no_gradient_is_wanted_of_is_one_node_if_it_is_fused() -> None:
+    attention = nn.MultiheadAttention(8, 2, batch_first=True)
+
+    @torch.no_grad()
+    def without_gradients(x: torch.Tensor) -> torch.Tensor:
+        return attention(x, x, x)[0]
+
+    def op_types(network: nn.Module) -> list[str]:
+        return [entry.op_type for entry in capture_example(network, torch.ones(1, 3, 8)).nodes]
+
+    attention.eval()
+    fused = op_types(Calling(without_gradients))
+    assert fused == ["MultiheadAttention"]
+    inside = op_types(Calling(lambda x: attention(x, x, x)[0]))
+    assert len(inside) > len(fused)
+    attention.train()
+    assert op_types(Calling(without_gradients)) == inside
+
+
 def test_inputs_are_moved_to_the_models_device_and_dtype() -> None:
     graph = capture_example(nn.Linear(4, 4, device="meta", dtype=torch.float64), torch.ones(2, 4))
 
@@ -509,6 +637,17 @@ def test_a_failed_pass_leaves_the_same_state_and_its_own_words() -> None:
     assert state(model) == before
     assert torch.equal(model.noise.get_state(), noise)
     assert nn.Module.__call__.__name__ == "_wrapped_call_impl"
+
+
+def test_the_words_of_a_failed_pass_are_one_line_of_300_characters() -> None:
+    def fails(x: torch.Tensor) -> torch.Tensor:
+        raise RuntimeError("e " * 200)
+
+    with pytest.raises(GraphCaptureError) as caught:
+        capture_example(Calling(fails), torch.ones(2))
+
+    words = str(caught.value).removeprefix("Calling: RuntimeError: ")
+    assert words == f"{'e ' * 148}..."  # the next one would end at 301
 
 
 def test_a_lazy_model_that_never_ran_is_refused_and_stays_lazy() -> None:

@@ -75,6 +75,8 @@ def test_no_text_breaks_a_rule_of_the_reader(
         ("weight-op3", "weight_op3"),
         ("a.b-op3", "a.b-op3_"),
         ("", "parameter"),
+        ("x" * 121, "x" * 120),
+        ("a<b>{c}", "a_b__c_"),
     ],
 )
 def test_a_parameter_has_no_name_of_a_node(name: str, kept: str) -> None:
@@ -83,7 +85,14 @@ def test_a_parameter_has_no_name_of_a_node(name: str, kept: str) -> None:
 
 @pytest.mark.parametrize(
     ("op_type", "kept"),
-    [("relu", "relu"), ("my_scope", "my_scope_"), ("Load", "Load_"), ("Parameter", "Param")],
+    [
+        ("relu", "relu"),
+        ("my_scope", "my_scope_"),
+        ("Load", "Load_"),
+        ("Parameter", "Param"),
+        ("Gradients", "_Gradients"),
+        ("", "op"),
+    ],
 )
 def test_an_operation_has_no_type_that_the_reader_takes_for_another(
     op_type: str, kept: str
@@ -127,9 +136,33 @@ def test_a_graph_that_mindinsight_would_not_load_is_refused(
 def test_modules_whose_names_become_alike_keep_scopes_of_their_own() -> None:
     builder = GraphBuilder()
 
-    first, second = (builder.scope("", name, "Linear") for name in ("a<b", "a>b"))
+    scopes = [builder.scope("", name, "Linear") for name in ("a<b", "a>b", "a|b")]
 
-    assert (first, second) == ("a_b-Linear", "a_b-Linear_2")
+    assert scopes == ["a_b-Linear", "a_b-Linear_2", "a_b-Linear_3"]
+    assert builder.scope(scopes[1], "", "") == "a_b-Linear_2/module-Module"
+
+
+@pytest.mark.parametrize(
+    ("name", "class_name", "scope"),
+    [
+        ("a.b", "Net", "a_b-Net"),
+        ("Gradients", "Net", "_Gradients-Net"),
+        ("my_optimizer", "Net", "my_Optimizer-Net"),
+        ("x", "op3", "x-op3_"),
+        ("x", "op3a", "x-op3a"),
+    ],
+)
+def test_a_scope_has_no_name_that_the_reader_takes_for_another(
+    name: str, class_name: str, scope: str
+) -> None:
+    assert GraphBuilder().scope("", name, class_name) == scope
+
+
+def test_constants_and_parameters_share_their_names_with_no_other() -> None:
+    builder = GraphBuilder()
+    names = [builder.parameter("cst1", None), builder.constant(1), builder.constant(1)]
+
+    assert names == ["cst1", "cst1_2", "cst2"]
 
 
 def test_scopes_deeper_than_the_reader_can_walk_are_folded() -> None:
@@ -139,6 +172,7 @@ def test_scopes_deeper_than_the_reader_can_walk_are_folded() -> None:
         scope = builder.scope(scope, "inner", "Net")
 
     assert scope.count("/") == _MAX_SCOPE_DEPTH
+    assert builder.scope(scope, "other", "Net") == scope
 
 
 def test_modules_keep_the_names_that_are_harmless() -> None:

@@ -37,6 +37,13 @@ class MseLoss(torch.autograd.Function):
         return gradient
 
 
+class Gate(nn.Module):
+    """A module of the user's own without parameters, which is no loss."""
+
+    def forward(self, scores: torch.Tensor) -> torch.Tensor:
+        return scores.sigmoid() * scores
+
+
 class WeightedLoss(nn.Module):
     """One with a parameter, around another."""
 
@@ -64,6 +71,8 @@ class Net(nn.Module):
             WeightedLoss(),
             nn.Sequential(nn.Linear(3, 1), nn.Flatten(0)),
         )
+
+        self.gate = Gate()
 
     def training_step(self, batch: torch.Tensor, batch_idx: int) -> torch.Tensor:
         return self.loss(self, self.layer(batch), torch.rand(4, 3))
@@ -113,6 +122,7 @@ LOSSES: dict[str, tuple[Loss, str | None] | tuple[Loss, str | None, str | None]]
     "plain mean": (lambda net, x, y: x.mean(), None),
     "by hand": (by_hand, None),
     "the user's autograd function": (lambda net, x, y: MseLoss.apply(x), None),
+    "a module that gives many numbers": (lambda net, x, y: net.gate(x).sum(), None),
     "a network that gives one number": (lambda net, x, y: net.head(x).sum(), None),
 }  # fmt: skip
 
@@ -131,6 +141,21 @@ def test_a_loss_has_the_name_of_what_computed_it(kind: str, is_observed: bool) -
         loss_name(loss, observer.losses if is_observed else watched.names)
         == expected[0 if is_observed else -1]
     )
+
+
+def test_losses_are_watched_until_the_end() -> None:
+    net = Net(lambda net, x, y: net.mse(x, y) + net.ce(x, y) + net.dice(x, y))
+    watched = WatchedLosses(net)
+    loss = net.training_step(torch.rand(4, 3), 0)
+    hooks = sum(len(part._forward_hooks) for part in net.modules())
+    watched.end()
+    watched.end()
+    names = dict(watched.names)
+    net.training_step(torch.rand(4, 3), 0)
+
+    assert loss_name(loss, watched.names) == "MSELoss + CrossEntropyLoss + Dice"
+    assert (hooks, sum(len(part._forward_hooks) for part in net.modules())) == (6, 0)
+    assert watched.names == names
 
 
 def test_a_loss_that_needs_no_gradient_has_no_name() -> None:

@@ -63,6 +63,24 @@ def test_only_the_first_call_is_observed() -> None:
     assert is_clean(net)
 
 
+def test_a_step_that_is_observed_again_has_its_own_losses_and_graph() -> None:
+    class Losing(Net):
+        def training_step(self, batch: torch.Tensor, batch_idx: int) -> torch.Tensor:
+            loss = nn.functional.mse_loss(self.layer(batch), batch)
+            return loss if batch_idx == 0 else loss.exp()
+
+    net = Losing()
+    observer = observed(net)
+    first = observer.graph
+    assert [*observer.losses.values()] == ["mse_loss"]
+    observer.arm()
+    net.training_step(torch.ones(2, 4), 1)
+
+    assert [*observer.losses.values()] == ["mse_loss"]
+    assert [len(graph.nodes) for graph in (first, observer.graph) if graph is not None] == [2, 3]
+    assert is_clean(net)
+
+
 def test_lazy_modules_are_drawn_without_the_first_values_of_their_parameters() -> None:
     lazy, ready = Net(), Net()
     lazy.layer = nn.Sequential(nn.LazyLinear(4), nn.LazyBatchNorm1d())  # type: ignore[assignment]
@@ -267,8 +285,7 @@ def test_the_order_in_which_a_backward_pass_sums_stays() -> None:
     assert torch.equal(gradient(True), gradient(False))  # type: ignore[arg-type]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("is_compiled", [False, True])
+@pytest.mark.parametrize("is_compiled", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("use_reentrant", [False, True])
 def test_a_block_that_a_backward_pass_computes_again_is_there_once(
     is_compiled: bool, use_reentrant: bool
@@ -305,18 +322,20 @@ def test_a_mode_of_the_user_is_left_as_it_is() -> None:
         ) -> Any:
             return func(*args, **(kwargs or {}))
 
-    mode = Mode()
+    modes = [Mode(), Mode()]
 
     class Entering(Net):
         def training_step(self, batch: torch.Tensor, batch_idx: int) -> torch.Tensor:
-            mode.__enter__()  # and leaves it later
+            for mode in modes:
+                mode.__enter__()  # and leaves it later
             return super().training_step(batch, batch_idx)
 
     net = Entering()
     observer = observed(net)
 
-    assert torch.overrides._get_current_function_mode_stack() == [mode]
-    mode.__exit__(None, None, None)
+    assert torch.overrides._get_current_function_mode_stack() == modes
+    for mode in reversed(modes):
+        mode.__exit__(None, None, None)
     assert observer.graph is not None
     assert is_clean(net)
 
@@ -353,6 +372,22 @@ PLACES = [
     (module_calls.ModuleCalls, "_install"),
     (step_observer, "_named_arguments"),
 ]
+
+
+@pytest.mark.parametrize(("where", "name"), PLACES, ids=[name for _, name in PLACES])
+def test_whatever_fails_in_the_observer_a_step_gives_what_it_gives_alone(
+    where: Any, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    net = Net()
+    alone = net.training_step(torch.ones(2, 4), 0)
+    monkeypatch.setattr(where, name, fails)
+    observer = StepObserver(net)
+    observer.arm()
+
+    assert torch.equal(net.training_step(torch.ones(2, 4), 0), alone)
+    assert observer.graph is None
+    assert repr(observer.error) == repr(RuntimeError("injected\nby a test"))
+    assert is_clean(net)
 
 
 @pytest.mark.slow
