@@ -56,6 +56,20 @@ def test_of_very_many_images_some_are_listed_but_each_can_be_had(tmp_path: Path)
     )
 
 
+@pytest.mark.parametrize(
+    ("path", "step"), [("datavisual/image/metadata", ""), ("datavisual/image/single-image", "1")]
+)
+@pytest.mark.parametrize("tag", ["loss/scalar", "other/image", "i"])
+def test_what_is_no_image_is_refused(tmp_path: Path, path: str, step: str, tag: str) -> None:
+    records = [values_at(step, {"i": Image(4, 9, PNG), "loss": 1.0}) for step in (1, 2)]
+    write_summary(tmp_path / "a", records)
+
+    with pytest.raises(ApiError, match="Image is not exist") as refused:
+        ask(LoadedRuns(str(tmp_path)), path, train_id="./a", tag=tag, step=step)
+
+    assert refused.value.code == "5054500D"
+
+
 @pytest.mark.parametrize("step", ["7", "-2"])
 def test_a_step_that_was_not_recorded_is_refused(tmp_path: Path, step: str) -> None:
     with pytest.raises(ApiError, match="Can not find the step"):
