@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from pathlib import Path
 
 import pytest
@@ -95,10 +96,25 @@ def test_list_marks_a_damaged_run_and_goes_on(
 ) -> None:
     path = write_summary(tmp_path / "a", [values_at(1, {"loss": 1.0})])
     path.write_bytes(path.read_bytes()[:-1] + b"?")
-    write_summary(tmp_path / "b", [values_at(1, {"loss": 1.0})])
+    other = write_summary(tmp_path / "b", [values_at(1, {"loss": 1.0})])
+    for file, written in ((path, 1_700_000_010), (other, 1_700_000_020)):
+        os.utime(file, (written, written))
 
     answer = mindsummary(capsys, "list", tmp_path)
+    runs = json.loads(mindsummary(capsys, "list", tmp_path, "--json").out)["runs"]
 
+    exact = {"tags_are_exact": True, "has_lineage": False, "status": None}
+    sizes = {"a": path.stat().st_size, "b": other.stat().st_size}
+    assert runs == [
+        {"run": "a", "tags": None, "bytes": sizes["a"], "last_written": 1_700_000_010, **exact},
+        {
+            "run": "b",
+            "tags": {"scalar": 1},
+            "bytes": sizes["b"],
+            "last_written": 1_700_000_020,
+            **exact,
+        },
+    ]
     assert answer.code == 1
     assert "damaged" in answer.out.splitlines()[1]
     assert "1 scalar" in answer.out.splitlines()[2]

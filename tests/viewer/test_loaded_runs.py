@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import sys
 import threading
 import time
 from pathlib import Path
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 
 from mindsummary_lightning.reading.followed_run import FollowedRun
-from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
+from mindsummary_lightning.viewer.loaded_runs import LoadedRuns, RunSummary
 from tests.reading.runs import values_at, write_lineage, write_summary
 from tests.support import Clock
 
@@ -198,6 +199,14 @@ def test_small_runs_count_as_what_they_take_so_that_few_of_many_stay(tmp_path: P
     held = [number for number in range(120) if runs.is_loaded(f"./{number}")]
     assert held == [*range(held[0], 120)]
     assert 5 < len(held) < 50  # of about 5 kB each
+
+
+def test_kept_tags_count_as_about_what_they_take() -> None:
+    tags = {"scalar": [f"{at:0100d}" for at in range(70)], "image": [f"{at}" for at in range(5)]}
+    taken = sum(sys.getsizeof(tag) for names in tags.values() for tag in names)
+
+    assert taken < RunSummary(tags, True).nbytes < 1.2 * taken + 500
+    assert 100 < RunSummary({"scalar": []}, True).nbytes < 500
 
 
 def _nbytes(run: FollowedRun | None) -> int:
