@@ -36,6 +36,7 @@ from mindsummary_lightning.viewer.pages import run_table
 from tests.cli.command import mindsummary
 from tests.cli.demo_run import write_demo_run
 from tests.lineage.lineage_tree import write_run
+from tests.reading.runs import values_at, write_summary
 from tests.viewer.small_frontend import SMALL_SHA256, put_into_cache
 from tests.viewer.view_process import viewing
 
@@ -161,6 +162,17 @@ def test_the_pages_of_a_single_run_are_printed_too(
         f"  scalars         {pages}/scalar?train_id=.%2F&summaryPath=.%2F",
     ]
     assert len(found.lines) == 14
+
+
+def test_a_run_of_values_alone_or_of_lineage_alone_has_its_pages(
+    tmp_path: Path, visit: Callable[..., _Visit]
+) -> None:
+    write_summary(tmp_path / "values", [values_at(1, {"loss": 1.0})])
+    write_run(tmp_path / "lineage", TrainInfo(epoch=1))
+
+    for name in ("values", "lineage"):
+        found = visit(tmp_path / name, "--no-browser", paths=())
+        assert any(line.startswith("  dashboard ") for line in found.lines), name
 
 
 def test_a_directory_without_runs_is_watched_for_some(

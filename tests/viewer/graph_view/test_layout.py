@@ -429,9 +429,9 @@ def test_the_optimized_view_takes_operations_in_any_order() -> None:
     found = view(
         operation(1, "ReLU", "Default/relu-ReLU", "3"),
         operation(2, "ReLU", "Default/relu-ReLU", "3", "1"),
-        operation(3, "TupleGetItem", "Default/b", "4"),
-        operation(4, "MakeTuple", "Default/b", "5"),
-        operation(5, "Add", "Default/b"),
+        operation(3, "TupleGetItem", "Other/b", "4"),
+        operation(4, "MakeTuple", "Other/b", "5"),
+        operation(5, "Add", "Other/b"),
         optimized=True,
     )
 
