@@ -260,6 +260,17 @@ def test_as_many_curves_are_given_as_can_be_read_in_a_second(tmp_path: Path) -> 
     assert list(_curves(runs, "./a", "./b")) == ["./a"]
 
 
+def test_a_request_gets_no_more_curves_and_scalars_than_a_page_shows(tmp_path: Path) -> None:
+    tags = [f"x{number:02d}" for number in range(51)]
+    write_summary(tmp_path / "a", [values_at(1, dict.fromkeys(tags, 1.0))])
+    names = ["./a", *(f"./gone{number}" for number in range(500))]
+
+    found = _curves(LoadedRuns(str(tmp_path)), *names, tags=tags)
+
+    assert list(found) == names[:500]
+    assert list(found["./a"]["scalars"]) == tags[:50]
+
+
 def test_a_curve_has_steps_the_last_loss_and_a_short_line(tmp_path: Path) -> None:
     answer = _curves(_two_runs(tmp_path), "./a", "./nothing")
 

@@ -130,6 +130,14 @@ def test_a_list_for_comparing_runs_reads_the_newest_ones_for_a_limited_time(
     assert (first["cache_status"], second["cache_status"]) == ("CACHED", "NOT_IN_CACHE")
 
 
+def test_only_a_list_of_more_than_a_hundred_rows_reads_runs(tmp_path: Path) -> None:
+    runs = runs_below(tmp_path, "a")
+
+    for limit, status in (("100", "NOT_IN_CACHE"), ("101", "CACHED")):
+        (row,) = ask(runs, LIST, limit=limit)["train_jobs"]
+        assert row["cache_status"] == status
+
+
 def test_runs_without_values_are_none_of_those_that_are_read_to_compare(tmp_path: Path) -> None:
     for number in range(16):
         write_lineage(tmp_path / f"lineage{number}", [TrainInfo(network="LeNet")])

@@ -126,18 +126,23 @@ def test_of_many_steps_forty_are_columns_and_the_first_bad_one(
 def test_long_names_lose_their_beginning_and_rows_of_a_layer_are_joined(tmp_path: Path) -> None:
     _write_tables(tmp_path / "a", (1, 2), (f"a{'b' * 47}", f"c{'d' * 48}"))
     layers = [f"layer{at}.{kind}" for at in range(61) for kind in ("weight", "bias")]
-    _write_tables(tmp_path / "b", (1, 2), layers)
+    _write_tables(tmp_path / "b", (1, 2), layers[:121])
+    _write_tables(tmp_path / "c", (1, 2), layers[:120])
 
     heads = re.findall(
         r'<th scope="row" title="([^"]*)"><bdi>([^<]*)</bdi>', _page(tmp_path, train_id="./a")
     )
-    joined = re.findall(r"<bdi>([^<]*)</bdi>", _page(tmp_path, train_id="./b"))
+    joined, single = (
+        re.findall(r"<bdi>([^<]*)</bdi>", _page(tmp_path, train_id=train_id))
+        for train_id in ("./b", "./c")
+    )
 
     assert heads == [
         (f"a{'b' * 47}", f"a{'b' * 47}"),
         (f"c{'d' * 48}", f"\u2026{'d' * 47}"),
     ]
     assert joined == [f"layer{at}" for at in range(61)]
+    assert single == layers[:120]
 
 
 def test_the_first_module_that_is_not_finite_is_marked_in_its_step(tmp_path: Path) -> None:
