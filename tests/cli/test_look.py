@@ -323,7 +323,15 @@ def test_a_curve_spans_the_values(
 
 @pytest.mark.parametrize(
     ("size", "text"),
-    [(0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (1500, "1.5 kB"), (2_500_000_000, "2.5 GB")],
+    [
+        (0, "0 B"),
+        (999, "999 B"),
+        (1000, "1.0 kB"),
+        (1500, "1.5 kB"),
+        (999_400_000, "999.4 MB"),
+        (2_500_000_000, "2.5 GB"),
+        (10**13, "10000.0 GB"),
+    ],
 )
 def test_sizes_are_readable(size: int, text: str) -> None:
     assert readable_size(size) == text

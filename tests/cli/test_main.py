@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import contextlib
+import io
+import json
 import os
 import subprocess
 import sys
@@ -165,6 +167,41 @@ def test_problems_that_no_one_reads_do_not_stop_the_answer(
     with _unread("stderr"):
         assert main(["dump", "run"]) == 1
     assert capsys.readouterr().out == "the answer\n"
+
+
+def test_what_an_encoding_lacks_is_escaped_and_the_stream_stays_as_it_was(tmp_path: Path) -> None:
+    write_summary(tmp_path / "\u5b9e\u9a8c", [values_at(1, {"loss": 1.0})])
+    written = io.BytesIO()
+
+    with pytest.MonkeyPatch.context() as patch:
+        stream = io.TextIOWrapper(written, encoding="ascii", errors="strict")
+        patch.setattr(sys, "stdout", stream)
+        assert main(["list", str(tmp_path)]) == 0
+
+    assert stream.errors == "strict"
+    assert b"\n\\u5b9e\\u9a8c  " in written.getvalue()
+
+
+@pytest.mark.parametrize("name", ["stdin", "stdout", "stderr"])
+def test_a_standard_stream_that_is_closed_is_closed_afterwards(name: str, tmp_path: Path) -> None:
+    write_summary(tmp_path, [values_at(1, {"loss": 1.0})])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, name, None)
+        assert main(["list", str(tmp_path)]) == 0
+        assert main(["list", str(tmp_path / "none")]) == 1
+        assert getattr(sys, name) is None
+
+
+def test_json_is_indented_and_keeps_every_character(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_summary(tmp_path / "\u5b9e\u9a8c", [values_at(1, {"loss": 1.0})])
+
+    text = mindsummary(capsys, "list", tmp_path, "--json").out
+
+    assert text == json.dumps(json.loads(text), indent=2, ensure_ascii=False) + "\n"
+    assert '\n      "run": "\u5b9e\u9a8c",\n' in text
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a system without /dev/full")

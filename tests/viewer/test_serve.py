@@ -44,6 +44,8 @@ def test_an_address_may_name_thousands_of_runs(tmp_path: Path) -> None:
         connection.request("GET", f"{API_PREFIX}count?{query}")
 
         assert connection.getresponse().read() == b"10000\n"
+        connection.request("GET", f"{API_PREFIX}count?{'a&' * 100_000}a")
+        assert connection.getresponse().status == 414
 
 
 def test_a_malformed_request_is_refused_without_a_word(
