@@ -105,7 +105,7 @@ def test_show_has_all_facts_of_each_kind(
     path = Points(np.arange(2.0), np.arange(2.0), np.arange(2.0))
     unit = LandscapeMetadata("PCA", "epoch", 7)
     counted = Histogram(np.arange(2.0), np.ones(2), np.array([1, 4]), 5, min=-0.5, max=2.25)
-    first: dict[str, SummaryValue] = {"loss": 0.1, "odd": math.nan, "h": histogram(1)}
+    first: dict[str, SummaryValue] = {"loss": 0.1, "h": histogram(1)}
     last: dict[str, SummaryValue] = {
         "h": counted,
         "i": Image(4, 9, b"picture"),
@@ -113,16 +113,22 @@ def test_show_has_all_facts_of_each_kind(
         "land": LossLandscape(surface, (1, 2, 4), path, None, unit),
         "final": LossLandscape(surface),
     }
-    records = [record(Event(1.0, 0, graph)), values_at(1, first), values_at(2, {"loss": -3.0})]
+    records = [
+        record(Event(1.0, 0, graph)),
+        values_at(1, first),
+        values_at(2, {"loss": -3.0, "odd": math.nan}),
+    ]
     records += [values_at(5, {"loss": math.inf}), values_at(7, {"loss": 0.7}), values_at(9, last)]
     write_summary(tmp_path / "a", records)
     write_lineage(tmp_path / "a", [TrainInfo(network="LeNet"), RunInfo({"status": "success"})])
+
+    (tmp_path / "a" / "a.pb").touch()  # a model is no recorded graph
 
     assert _json(capsys, "show", tmp_path) == {
         "run": str(tmp_path / "a"),
         "scalars": {
             "loss": {"samples": 4, "last_step": 7, "last": 0.7, "min": -3.0, "max": 0.7},
-            "odd": {"samples": 1, "last_step": 1, "last": "NaN", "min": None, "max": None},
+            "odd": {"samples": 1, "last_step": 2, "last": "NaN", "min": None, "max": None},
         },
         "histograms": {
             "h": {"samples": 2, "last_step": 9, "elements": 5, "min": -0.5, "max": 2.25}
@@ -160,6 +166,15 @@ def test_show_has_all_facts_of_each_kind(
     assert page[page.index("Graph") + 1] == "  3 nodes, 2 parameters and inputs, 1 constant"
     assert page[page.index("Images") + 2].split(maxsplit=3)[3] == "9 x 4, 7 B"
     assert page[page.index("Tensors") + 2].split(maxsplit=3)[3] == "2 x 3, float32"
+
+
+def test_show_says_that_a_run_is_running(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_summary(tmp_path, [values_at(1, {"loss": 1.0})])
+    write_lineage(tmp_path, [TrainInfo(network="LeNet"), RunInfo({"status": "started"})])
+
+    assert _json(capsys, "show", tmp_path)["lineage"] == {"network": "LeNet", "status": "running"}
 
 
 def test_lineage_has_run_info_beside_the_query_s_answer(

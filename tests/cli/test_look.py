@@ -238,9 +238,14 @@ def test_show_prints_a_setting_of_several_lines_on_one(
 
 
 def test_show_shows_an_empty_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_summary(tmp_path, [])
+    path = write_summary(tmp_path, [])
 
-    assert mindsummary(capsys, "show", tmp_path).code == 0
+    answer = mindsummary(capsys, "show", tmp_path)
+
+    assert (answer.code, answer.out.splitlines()) == (
+        0,
+        [f"{tmp_path}", f"1 summary and 0 lineage files, {path.stat().st_size} B"],
+    )
 
 
 def test_dump_prints_one_json_object_a_record(
