@@ -542,3 +542,20 @@ def test_cells_are_short_and_a_column_that_holds_a_text_begins_at_its_left(
         "bb             0.75  failed    auto               2      3             8",
         "c               0.5  finished  1e-07              -      3             8",
     ]
+
+
+def test_json_has_the_scalars_that_were_asked_for_and_no_other_field(
+    base: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_summary(base / "run1", [values_at(at, {"x": x}) for at, x in enumerate((1.0, 3.0, 2.0))])
+
+    def asked(*words: str) -> list[object]:
+        assert run(str(base), "--json", "--where", "network=ResNet", *words) == 0
+        (found,) = json.loads(capsys.readouterr().out)["object"]
+        return [found["summary_dir"], found.get("scalars")]
+
+    assert asked("--sort", "loss") == ["./run1", None]
+    assert asked("--where", "max:x>2", "--sort", "last:x") == [
+        "./run1",
+        {"max:x": 3.0, "last:x": 2.0},
+    ]

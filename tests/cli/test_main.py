@@ -156,11 +156,12 @@ def test_what_no_one_reads_is_not_worked_out_to_its_end(
     assert 0 < len(made) < 5_000
 
 
+@pytest.mark.parametrize("number", [1, 1_000])
 def test_problems_that_no_one_reads_do_not_stop_the_answer(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    number: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def run(arguments: object) -> Answer:
-        return Answer(lines=["the answer"], code=1, problems=["a problem"] * 1_000)
+        return Answer(lines=["the answer"], code=1, problems=["a problem"] * number)
 
     monkeypatch.setattr("mindsummary_lightning.cli.dump.run", run)
 
@@ -191,6 +192,16 @@ def test_a_standard_stream_that_is_closed_is_closed_afterwards(name: str, tmp_pa
         assert main(["list", str(tmp_path)]) == 0
         assert main(["list", str(tmp_path / "none")]) == 1
         assert getattr(sys, name) is None
+
+
+def test_without_words_the_command_line_of_the_process_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_summary(tmp_path / "a", [values_at(1, {"loss": 1.0})])
+    monkeypatch.setattr(sys, "argv", ["mindsummary", "list", str(tmp_path)])
+
+    assert main() == 0
+    assert capsys.readouterr().out.splitlines()[1].startswith("a  ")
 
 
 def test_json_is_indented_and_keeps_every_character(
