@@ -10,6 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+pytest.importorskip("torch")
+
+from mindsummary_lightning import SummaryLandscape
 from mindsummary_lightning.cli.landscape import callback_from_reference
 from mindsummary_lightning.cli.output import UsageError
 from mindsummary_lightning.reading.summary_reader import SummaryReader
@@ -17,8 +20,6 @@ from mindsummary_lightning.values import LossLandscape, Points
 from tests.cli.command import mindsummary
 from tests.cli.demo_run import write_demo_run
 from tests.reading.runs import values_at, write_summary
-
-pytest.importorskip("torch")
 
 
 def png_size(path: Path) -> tuple[int, int]:
@@ -44,10 +45,7 @@ def test_the_arguments_reach_the_landscapes_and_a_table_comes_back(
         asked.update(options, callback_fn=callback_fn)
         return {"landscape_[1, 2, 3]": recorded}
 
-    monkeypatch.setattr(
-        "mindsummary_lightning.landscape.summary_landscape.SummaryLandscape.gen_landscapes_with_multi_process",
-        generate,
-    )
+    monkeypatch.setattr(SummaryLandscape, "gen_landscapes_with_multi_process", generate)
 
     words = ["landscape", tmp_path, "--module", "json:loads"]
     answer = mindsummary(capsys, *words, "--device-ids", 0, 1)
