@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import platform
 from importlib import metadata
 from pathlib import Path
 
@@ -26,10 +27,10 @@ def test_the_viewer_has_all_it_needs_here(capsys: pytest.CaptureFixture[str]) ->
     assert answer.out.endswith("`mindsummary view` has all it needs\n")
 
 
-@pytest.mark.slow
 def test_a_missing_package_is_named(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    monkeypatch.setattr(doctor, "find_pip", lambda: ["python", "-m", "pip"])
     version = metadata.version
     monkeypatch.setattr(
         metadata, "version", lambda name: version("missing" if name == "crc32c" else name)
@@ -41,9 +42,17 @@ def test_a_missing_package_is_named(
     )
 
     assert answer.code == 1
-    assert {"name": "numpy", "state": np.__version__, "is_met": True} in needs
-    assert "is missing: python -m pip install crc32c" in answer.out
-    assert "cannot work: crc32c" in answer.out
+    assert [(need["name"], need["state"], need["is_met"]) for need in needs] == [
+        ("Python", platform.python_version(), True),
+        ("aiohttp", version("aiohttp"), True),
+        ("numpy", np.__version__, True),
+        ("protobuf", version("protobuf"), True),
+        ("crc32c", "is missing: python -m pip install crc32c", False),
+        ("cache", str(tmp_path / "cache" / "mindsummary-lightning"), True),
+        ("front end", "is fetched on the first start, by python -m pip", True),
+    ]
+    assert "crc32c     is missing: python -m pip install crc32c" in answer.out.splitlines()
+    assert answer.out.endswith("\n\n`mindsummary view` cannot work: crc32c\n")
 
 
 def test_without_pip_and_front_end_the_viewer_needs_a_wheel(

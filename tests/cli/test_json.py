@@ -5,20 +5,38 @@ states.
 from __future__ import annotations
 
 import json
+import math
 import re
+import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from mindsummary_lightning import filter_summary_lineage
 from mindsummary_lightning.cli.verbs import VERBS, verb_module
-from mindsummary_lightning.values import RunInfo, TrainInfo
+from mindsummary_lightning.values import (
+    Event,
+    Graph,
+    GraphConstant,
+    GraphNode,
+    GraphParameter,
+    Histogram,
+    Image,
+    LandscapeMetadata,
+    LossLandscape,
+    Points,
+    RunInfo,
+    SummaryValue,
+    Tensor,
+    TrainInfo,
+)
 from tests.cli.command import mindsummary
 from tests.cli.demo_run import write_demo_run
 from tests.docs.pages import ROOT
 from tests.lineage.lineage_tree import write_run
-from tests.reading.runs import values_at, write_summary
+from tests.reading.runs import histogram, record, values_at, write_lineage, write_summary
 
 
 def _json(capsys: pytest.CaptureFixture[str], *words: object) -> Any:
@@ -73,6 +91,90 @@ def test_show_has_every_kind_and_lineage(
     }
     assert page["graph"] == {"nodes": 2, "parameters": 0, "constants": 0}
     assert page["lineage"]["network"] == "LeNet"
+
+
+def test_show_has_all_facts_of_each_kind(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    graph = Graph(
+        tuple(GraphNode(str(at), "ReLU") for at in (1, 2, 3)),
+        parameters=(GraphParameter("w"), GraphParameter("v")),
+        constants=(GraphConstant("c", 1),),
+    )
+    surface = Points(np.arange(3.0), np.arange(2.0), np.array([[5.0, 2.0, 4.0], [3.0, 6.0, 2.5]]))
+    path = Points(np.arange(2.0), np.arange(2.0), np.arange(2.0))
+    unit = LandscapeMetadata("PCA", "epoch", 7)
+    counted = Histogram(np.arange(2.0), np.ones(2), np.array([1, 4]), 5, min=-0.5, max=2.25)
+    first: dict[str, SummaryValue] = {"loss": 0.1, "h": histogram(1)}
+    last: dict[str, SummaryValue] = {
+        "h": counted,
+        "i": Image(4, 9, b"picture"),
+        "t": Tensor(np.zeros((2, 3), np.float32)),
+        "land": LossLandscape(surface, (1, 2, 4), path, None, unit),
+        "final": LossLandscape(surface),
+    }
+    records = [
+        record(Event(1.0, 0, graph)),
+        values_at(1, first),
+        values_at(2, {"loss": -3.0, "odd": math.nan}),
+    ]
+    records += [values_at(5, {"loss": math.inf}), values_at(7, {"loss": 0.7}), values_at(9, last)]
+    write_summary(tmp_path / "a", records)
+    write_lineage(tmp_path / "a", [TrainInfo(network="LeNet"), RunInfo({"status": "success"})])
+
+    (tmp_path / "a" / "a.pb").touch()  # a model is no recorded graph
+
+    assert _json(capsys, "show", tmp_path) == {
+        "run": str(tmp_path / "a"),
+        "scalars": {
+            "loss": {"samples": 4, "last_step": 7, "last": 0.7, "min": -3.0, "max": 0.7},
+            "odd": {"samples": 1, "last_step": 2, "last": "NaN", "min": None, "max": None},
+        },
+        "histograms": {
+            "h": {"samples": 2, "last_step": 9, "elements": 5, "min": -0.5, "max": 2.25}
+        },
+        "images": {"i": {"samples": 1, "last_step": 9, "width": 9, "height": 4, "bytes": 7}},
+        "tensors": {"t": {"samples": 1, "last_step": 9, "shape": [2, 3], "data_type": "float32"}},
+        "landscapes": [
+            {
+                "tag": "final",
+                "grid": [3, 2],
+                "smallest_loss": 2.0,
+                "intervals": [],
+                "unit": "",
+            },
+            {
+                "tag": "land",
+                "grid": [3, 2],
+                "smallest_loss": 2.0,
+                "intervals": [1, 2, 4],
+                "unit": "epoch",
+            },
+        ],
+        "graph": {"nodes": 3, "parameters": 2, "constants": 1},
+        "lineage": {"network": "LeNet", "status": "finished"},
+    }
+    page = mindsummary(capsys, "show", tmp_path).out.splitlines()
+    started = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(1_700_000_001))
+    ended = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(1_700_000_007))
+    assert page[2] == f"recorded {started} to {ended}"
+    assert page[page.index("Loss landscapes") + 1 :][:3] == [
+        "  tag    grid   smallest loss  path",
+        "  final  3 x 2  2              final",
+        "  land   3 x 2  2              3 points, epoch",
+    ]
+    assert page[page.index("Graph") + 1] == "  3 nodes, 2 parameters and inputs, 1 constant"
+    assert page[page.index("Images") + 2].split(maxsplit=3)[3] == "9 x 4, 7 B"
+    assert page[page.index("Tensors") + 2].split(maxsplit=3)[3] == "2 x 3, float32"
+
+
+def test_show_says_that_a_run_is_running(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_summary(tmp_path, [values_at(1, {"loss": 1.0})])
+    write_lineage(tmp_path, [TrainInfo(network="LeNet"), RunInfo({"status": "started"})])
+
+    assert _json(capsys, "show", tmp_path)["lineage"] == {"network": "LeNet", "status": "running"}
 
 
 def test_lineage_has_run_info_beside_the_query_s_answer(

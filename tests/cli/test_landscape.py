@@ -1,18 +1,25 @@
 from __future__ import annotations
 
+import importlib.util
 import json
 import struct
 import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+pytest.importorskip("torch")
+
+from mindsummary_lightning import SummaryLandscape
+from mindsummary_lightning.cli.landscape import callback_from_reference
+from mindsummary_lightning.cli.output import UsageError
 from mindsummary_lightning.reading.summary_reader import SummaryReader
+from mindsummary_lightning.values import LossLandscape, Points
 from tests.cli.command import mindsummary
 from tests.cli.demo_run import write_demo_run
-
-pytest.importorskip("torch")
+from tests.reading.runs import values_at, write_summary
 
 
 def png_size(path: Path) -> tuple[int, int]:
@@ -21,7 +28,6 @@ def png_size(path: Path) -> tuple[int, int]:
     return struct.unpack(">II", data[16:24])
 
 
-@pytest.mark.slow
 def test_the_arguments_reach_the_landscapes_and_a_table_comes_back(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -39,23 +45,10 @@ def test_the_arguments_reach_the_landscapes_and_a_table_comes_back(
         asked.update(options, callback_fn=callback_fn)
         return {"landscape_[1, 2, 3]": recorded}
 
-    monkeypatch.setattr(
-        "mindsummary_lightning.landscape.summary_landscape.SummaryLandscape.gen_landscapes_with_multi_process",
-        generate,
-    )
+    monkeypatch.setattr(SummaryLandscape, "gen_landscapes_with_multi_process", generate)
 
-    words = [
-        "landscape",
-        tmp_path,
-        "--module",
-        "json:loads",
-        "--device-ids",
-        0,
-        1,
-        "--plot",
-        tmp_path / "x.png",
-    ]
-    answer = mindsummary(capsys, *words)
+    words = ["landscape", tmp_path, "--module", "json:loads"]
+    answer = mindsummary(capsys, *words, "--device-ids", 0, 1)
 
     assert answer.code == 0
     assert answer.out.splitlines()[1].split() == [
@@ -69,12 +62,114 @@ def test_the_arguments_reach_the_landscapes_and_a_table_comes_back(
         "3.1402",
     ]
     assert asked == {"callback_fn": json.loads, "device_ids": [0, 1], "output": None}
-    (found,) = json.loads(mindsummary(capsys, *words, "--json").out)["landscapes"]
+    (found,) = json.loads(mindsummary(capsys, *words, "--out", "x", "--json").out)["landscapes"]
     assert (found["tag"], found["grid"]) == ("landscape_[1, 2, 3]", [16, 12])
     assert (found["smallest_loss"], found["largest_loss"]) == pytest.approx(
         (0.117537, 3.1402), rel=1e-4
     )
-    assert (tmp_path / "x.png").exists()
+    assert asked == {"callback_fn": json.loads, "device_ids": None, "output": "x"}
+
+
+def test_the_landscapes_of_a_run_are_a_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def landscape(low: float) -> LossLandscape:
+        z = np.array([[low, 2.5, 1.0], [3.5, 0.75, low + 0.25]], np.float32)
+        return LossLandscape(Points(np.arange(3.0), np.arange(2.0), z))
+
+    values = {"landscape_[1, 2]": landscape(0.5), "other": landscape(-0.25)}
+    write_summary(tmp_path / "run", [values_at(0, values)])
+
+    answer = mindsummary(capsys, "landscape", tmp_path)
+
+    assert (answer.code, answer.err) == (0, "")
+    assert answer.out.splitlines() == [
+        "tag               grid   smallest loss  largest loss",
+        "landscape_[1, 2]  3 x 2            0.5           3.5",
+        "other             3 x 2          -0.25           3.5",
+    ]
+    assert json.loads(mindsummary(capsys, "landscape", tmp_path, "--json").out) == {
+        "landscapes": [
+            {"tag": tag, "grid": [3, 2], "smallest_loss": low, "largest_loss": 3.5}
+            for tag, low in (("landscape_[1, 2]", 0.5), ("other", -0.25))
+        ]
+    }
+
+
+def test_a_run_without_landscapes_is_told_how_to_get_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_summary(tmp_path, [values_at(1, {"loss": 1.0})])
+
+    answer = mindsummary(capsys, "landscape", tmp_path)
+
+    assert (answer.code, answer.out) == (1, "")
+    assert answer.err == (
+        f"mindsummary: {tmp_path} has no loss landscape; to compute those of a collector, name a "
+        "function: --module\n"
+    )
+    asked = mindsummary(capsys, "landscape", tmp_path, "--json")
+    assert (asked.code, json.loads(asked.out)) == (1, {"landscapes": []})
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--plot", "x.jpg"], "--plot writes a file that ends in .png, .svg, .pdf, not x.jpg"),
+        (["--out", "x"], "--out and --device-ids need --module"),
+        (["--device-ids", "0"], "--out and --device-ids need --module"),
+    ],
+    ids=" ".join,
+)
+def test_options_of_landscapes_that_do_not_fit_are_refused(
+    words: list[str], told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    write_demo_run(tmp_path)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: name)  # matplotlib is there
+
+    answer = mindsummary(capsys, "landscape", tmp_path, *words)
+
+    assert (answer.code, answer.out, told in answer.err) == (2, "", True)
+
+
+@pytest.mark.parametrize(
+    ("reference", "told"),
+    [
+        ("json", "--module must be package.module:function, not 'json'"),
+        ("json:", "--module must be package.module:function"),
+        (":loads", "--module must be package.module:function"),
+        ("no_such_module_here:f", "'no_such_module_here:f' cannot be imported: No module named"),
+        ("json:nothing", "'json:nothing' cannot be imported: .*has no attribute 'nothing'"),
+        ("json:__name__", "--module 'json:__name__' must be a function, not str"),
+    ],
+)
+def test_a_reference_that_names_no_function_is_refused(
+    reference: str, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+
+    with pytest.raises(UsageError, match=told):
+        callback_from_reference(reference)
+
+
+def test_a_reference_is_looked_for_in_the_current_directory_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, number in (("here", 1), ("elsewhere", 2)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "named_in_two_places.py").write_text(
+            f"class Maker:\n    def make():\n        return {number}\n", encoding="utf-8"
+        )
+    monkeypatch.setattr(sys, "path", [str(tmp_path / "elsewhere"), *sys.path])
+    monkeypatch.chdir(tmp_path / "here")
+
+    found = [callback_from_reference("named_in_two_places:Maker.make") for _ in range(2)]
+
+    assert [function() for function in found] == [1, 1]
+    assert sys.path[:2] == [str(tmp_path / "here"), str(tmp_path / "elsewhere")]
+    assert sys.path.count(str(tmp_path / "here")) == 1
+    del sys.modules["named_in_two_places"]
 
 
 @pytest.mark.slow
@@ -92,7 +187,6 @@ def test_without_a_function_the_landscapes_of_the_run_are_shown_and_drawn(
     assert mindsummary(capsys, "landscape", tmp_path / "run", "--out", "x").code == 2
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("body", "code", "told"),
     [

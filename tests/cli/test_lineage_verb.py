@@ -516,3 +516,46 @@ def test_columns_in_which_the_runs_differ_come_first(
         "loss",
         "network",
     ]
+
+
+def test_cells_are_short_and_a_column_that_holds_a_text_begins_at_its_left(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, rate, status, metric in (
+        ("a", 0.1, "success", {"val/acc": 1 / 3}),
+        ("bb", "auto", "failed", {"val/acc": 0.75, "a_rare": 2.0}),
+        ("c", 1e-7, "success", {"val/acc": 0.5}),
+    ):
+        settings = [
+            UserDefinedInfo({"rate": rate, "nested": {"width": 8}}),
+            RunInfo({"status": status}),
+        ]
+        write_run(
+            tmp_path / name, TrainInfo(epoch=3), EvaluationInfo(json.dumps(metric)), *settings
+        )
+
+    assert run(str(tmp_path), "--sort", "summary_dir") == 0
+
+    assert capsys.readouterr().out.splitlines() == [
+        "run  metric/val/acc  status    rate   metric/a_rare  epoch  nested/width",
+        "a          0.333333  finished  0.1                -      3             8",
+        "bb             0.75  failed    auto               2      3             8",
+        "c               0.5  finished  1e-07              -      3             8",
+    ]
+
+
+def test_json_has_the_scalars_that_were_asked_for_and_no_other_field(
+    base: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_summary(base / "run1", [values_at(at, {"x": x}) for at, x in enumerate((1.0, 3.0, 2.0))])
+
+    def asked(*words: str) -> list[object]:
+        assert run(str(base), "--json", "--where", "network=ResNet", *words) == 0
+        (found,) = json.loads(capsys.readouterr().out)["object"]
+        return [found["summary_dir"], found.get("scalars")]
+
+    assert asked("--sort", "loss") == ["./run1", None]
+    assert asked("--where", "max:x>2", "--sort", "last:x") == [
+        "./run1",
+        {"max:x": 3.0, "last:x": 2.0},
+    ]

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from pathlib import Path
 
 import pytest
@@ -95,10 +96,25 @@ def test_list_marks_a_damaged_run_and_goes_on(
 ) -> None:
     path = write_summary(tmp_path / "a", [values_at(1, {"loss": 1.0})])
     path.write_bytes(path.read_bytes()[:-1] + b"?")
-    write_summary(tmp_path / "b", [values_at(1, {"loss": 1.0})])
+    other = write_summary(tmp_path / "b", [values_at(1, {"loss": 1.0})])
+    for file, written in ((path, 1_700_000_010), (other, 1_700_000_020)):
+        os.utime(file, (written, written))
 
     answer = mindsummary(capsys, "list", tmp_path)
+    runs = json.loads(mindsummary(capsys, "list", tmp_path, "--json").out)["runs"]
 
+    exact = {"tags_are_exact": True, "has_lineage": False, "status": None}
+    sizes = {"a": path.stat().st_size, "b": other.stat().st_size}
+    assert runs == [
+        {"run": "a", "tags": None, "bytes": sizes["a"], "last_written": 1_700_000_010, **exact},
+        {
+            "run": "b",
+            "tags": {"scalar": 1},
+            "bytes": sizes["b"],
+            "last_written": 1_700_000_020,
+            **exact,
+        },
+    ]
     assert answer.code == 1
     assert "damaged" in answer.out.splitlines()[1]
     assert "1 scalar" in answer.out.splitlines()[2]
@@ -222,9 +238,14 @@ def test_show_prints_a_setting_of_several_lines_on_one(
 
 
 def test_show_shows_an_empty_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_summary(tmp_path, [])
+    path = write_summary(tmp_path, [])
 
-    assert mindsummary(capsys, "show", tmp_path).code == 0
+    answer = mindsummary(capsys, "show", tmp_path)
+
+    assert (answer.code, answer.out.splitlines()) == (
+        0,
+        [f"{tmp_path}", f"1 summary and 0 lineage files, {path.stat().st_size} B"],
+    )
 
 
 def test_dump_prints_one_json_object_a_record(
@@ -307,7 +328,15 @@ def test_a_curve_spans_the_values(
 
 @pytest.mark.parametrize(
     ("size", "text"),
-    [(0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (1500, "1.5 kB"), (2_500_000_000, "2.5 GB")],
+    [
+        (0, "0 B"),
+        (999, "999 B"),
+        (1000, "1.0 kB"),
+        (1500, "1.5 kB"),
+        (999_400_000, "999.4 MB"),
+        (2_500_000_000, "2.5 GB"),
+        (10**13, "10000.0 GB"),
+    ],
 )
 def test_sizes_are_readable(size: int, text: str) -> None:
     assert readable_size(size) == text

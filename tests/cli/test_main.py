@@ -1,13 +1,18 @@
 from __future__ import annotations
 
+import contextlib
+import io
+import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from mindsummary_lightning.cli import main
+from mindsummary_lightning.cli.output import Answer
 from mindsummary_lightning.values import Event, Image
 from tests.cli.command import mindsummary
 from tests.reading.runs import record, values_at, write_summary
@@ -112,6 +117,115 @@ def test_a_name_that_the_encoding_cannot_write_is_escaped(name: str, tmp_path: P
 
         assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
         assert verb != "list" or "\\" in done.stdout
+
+
+@contextlib.contextmanager
+def _unread(name: str) -> Iterator[None]:
+    """A standard stream is a pipe whose reader has ended; it is closed without an error."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "w", encoding="utf-8") as stream, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, name, stream)
+        yield
+
+
+def test_output_that_no_one_reads_is_no_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_summary(tmp_path / "run", [values_at(1, {"loss": 1.0})])
+
+    for words in (("list", tmp_path), ("list", tmp_path, "--json"), ("show", tmp_path / "run")):
+        with _unread("stdout"):
+            assert main([str(word) for word in words]) == 0, words
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_what_no_one_reads_is_not_worked_out_to_its_end(
+    code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = []
+
+    def run(arguments: object) -> Answer:
+        return Answer(lines=(made.append(at) or f"line {at}" for at in range(5_000)), code=code)
+
+    monkeypatch.setattr("mindsummary_lightning.cli.dump.run", run)
+
+    with _unread("stdout"):
+        assert main(["dump", "run"]) == code
+    assert 0 < len(made) < 5_000
+
+
+@pytest.mark.parametrize("number", [1, 1_000])
+def test_problems_that_no_one_reads_do_not_stop_the_answer(
+    number: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(arguments: object) -> Answer:
+        return Answer(lines=["the answer"], code=1, problems=["a problem"] * number)
+
+    monkeypatch.setattr("mindsummary_lightning.cli.dump.run", run)
+
+    with _unread("stderr"):
+        assert main(["dump", "run"]) == 1
+    assert capsys.readouterr().out == "the answer\n"
+
+
+def test_what_an_encoding_lacks_is_escaped_and_the_stream_stays_as_it_was(tmp_path: Path) -> None:
+    write_summary(tmp_path / "\u5b9e\u9a8c", [values_at(1, {"loss": 1.0})])
+    written = io.BytesIO()
+
+    with pytest.MonkeyPatch.context() as patch:
+        stream = io.TextIOWrapper(written, encoding="ascii", errors="strict")
+        patch.setattr(sys, "stdout", stream)
+        assert main(["list", str(tmp_path)]) == 0
+
+    assert stream.errors == "strict"
+    assert b"\n\\u5b9e\\u9a8c  " in written.getvalue()
+
+
+@pytest.mark.parametrize("name", ["stdin", "stdout", "stderr"])
+def test_a_standard_stream_that_is_closed_is_closed_afterwards(name: str, tmp_path: Path) -> None:
+    write_summary(tmp_path, [values_at(1, {"loss": 1.0})])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, name, None)
+        assert main(["list", str(tmp_path)]) == 0
+        assert main(["list", str(tmp_path / "none")]) == 1
+        assert getattr(sys, name) is None
+
+
+def test_without_words_the_command_line_of_the_process_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_summary(tmp_path / "a", [values_at(1, {"loss": 1.0})])
+    monkeypatch.setattr(sys, "argv", ["mindsummary", "list", str(tmp_path)])
+
+    assert main() == 0
+    assert capsys.readouterr().out.splitlines()[1].startswith("a  ")
+
+
+def test_json_is_indented_and_keeps_every_character(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_summary(tmp_path / "\u5b9e\u9a8c", [values_at(1, {"loss": 1.0})])
+
+    text = mindsummary(capsys, "list", tmp_path, "--json").out
+
+    assert text == json.dumps(json.loads(text), indent=2, ensure_ascii=False) + "\n"
+    assert '\n      "run": "\u5b9e\u9a8c",\n' in text
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a system without /dev/full")
+def test_an_answer_that_cannot_be_written_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_summary(tmp_path, [values_at(1, {"loss": 1.0})])
+
+    # with the end of the command its output is closed, which is no second error
+    with open("/dev/full", "w", encoding="utf-8") as full, monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", full)
+        assert main(["list", str(tmp_path)]) == 1
+    assert capsys.readouterr().err == "mindsummary: no space left on device\n"
 
 
 @pytest.mark.slow

@@ -20,19 +20,20 @@ Follow: TypeAlias = "Callable[..., tuple[int, list[list[str]]]]"
 
 
 def _screen(text: str) -> list[str]:
-    """The lines that stand on a terminal of any height after it was sent a text."""
-    lines, row = [""], 0
+    """The lines that stand on a terminal of any height, below the command, after a text."""
+    lines, row = ["$ mindsummary", ""], 1
     for part in re.split(r"(\x1b\[\??\d*[A-Za-z]|\n)", text):
         if part == "\n":
             row += 1
             lines += [""] * (row == len(lines))
         elif up := re.fullmatch(r"\x1b\[(\d+)F", part):
-            row -= int(up[1])
+            row -= max(1, int(up[1]))  # a terminal takes 0 for 1
         elif part == "\x1b[J":
             lines = [*lines[:row], ""]
         elif part and not part.startswith("\x1b"):
             lines[row] = part
-    return lines
+    assert lines[0] == "$ mindsummary"
+    return lines[1:]
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -41,6 +42,13 @@ def write_summary(
     path = run / f"events.out.events.summary.{second}.0.{host}_MS"
     path.write_bytes(record(Event(float(second), 0, VERSION)) + b"".join(records))
     return path
+
+
+def damage_unseen(path: Path, recorded: bytes) -> None:
+    """Replace the bytes of a record in a file whose size and times stay as they were."""
+    before = path.stat()
+    path.write_bytes(path.read_bytes().replace(recorded, b"\xff" * len(recorded)))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
 def write_lineage(run: Path, values: Iterable[LineageValue], second: int = 1700000000) -> Path:

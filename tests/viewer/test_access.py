@@ -9,7 +9,14 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from mindsummary_lightning.viewer.access import Access, host_names, new_token, page_addresses
+from mindsummary_lightning.viewer.access import (
+    Access,
+    host_names,
+    new_token,
+    page_addresses,
+    server_address,
+    table_address,
+)
 from mindsummary_lightning.viewer.app import API_PREFIX
 from mindsummary_lightning.viewer.frontend import FIRST_SCRIPT_HASH
 from tests.viewer.pages_client import Client, visit
@@ -195,3 +202,29 @@ def test_the_pages_of_a_run_are_told_its_path() -> None:
     assert route == "/train-manage/scalar"
     assert parse_qs(query) == {"train_id": ["./digits/a b&c"], "summaryPath": ["./digits/a b&c"]}
     assert pages["runs"] == "http://127.0.0.1:8080/secret/#/summary-manage"
+
+
+@pytest.mark.parametrize(
+    ("host", "address"),
+    [
+        ("127.0.0.1", "http://127.0.0.1:81"),
+        ("0.0.0.0", "http://127.0.0.1:81"),
+        ("", "http://127.0.0.1:81"),
+        ("::", "http://[::1]:81"),
+        ("fe80::2", "http://[fe80::2]:81"),
+        ("lab", "http://lab:81"),
+    ],
+)
+def test_a_browser_of_this_machine_reaches_every_host(host: str, address: str) -> None:
+    assert server_address(host, 81) == address
+
+
+def test_a_server_without_a_token_has_its_pages_at_the_root() -> None:
+    assert table_address("http://x:1", None) == "http://x:1/runs"
+    assert table_address("http://x:1", "t") == "http://x:1/t/runs"
+    assert page_addresses("http://x:1", None) == [
+        ("runs", "http://x:1/#/summary-manage"),
+        ("model lineage", "http://x:1/#/model-traceback"),
+        ("data lineage", "http://x:1/#/data-traceback"),
+        ("table of runs", "http://x:1/runs"),
+    ]

@@ -17,7 +17,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mindsummary_lightning.viewer import pages
-from mindsummary_lightning.viewer.api import ApiError, ApiRequest, EncodedAnswer, Handler
+from mindsummary_lightning.viewer.api import (
+    ApiError,
+    ApiRequest,
+    EncodedAnswer,
+    Handler,
+    PageError,
+)
 from mindsummary_lightning.viewer.app import (
     API_PREFIX,
     as_recorded,
@@ -104,6 +110,9 @@ def test_a_handler_gets_the_body_and_its_type(tmp_path: Path) -> None:
                 "body": "{}",
                 "content_type": "application/json",
             }
+        headers = {"Content-Type": "text/plain"}
+        async with client.post(f"{API_PREFIX}echo", data=b"{}", headers=headers) as answer:
+            assert (await answer.json())["content_type"] == "text/plain"
 
     visit(tmp_path, check, handlers=_HANDLERS)
 
@@ -129,6 +138,55 @@ def test_a_large_answer_is_compressed_for_whom_takes_it(tmp_path: Path) -> None:
                 assert await answer.json() == ["large"] * 10_000
 
     visit(tmp_path, check, handlers=_HANDLERS)
+
+
+def test_an_answer_that_fits_a_packet_is_not_compressed(tmp_path: Path) -> None:
+    handlers: dict[str, Handler] = {  # with the quotes and the end of the line
+        f"GET {size}": lambda *_, size=size: "x" * (size - 3) for size in (1023, 1024)
+    }
+
+    async def check(client: Client) -> None:
+        for size, encoding in ((1023, None), (1024, "gzip")):
+            async with client.get(
+                f"{API_PREFIX}{size}", headers={"Accept-Encoding": "gzip"}
+            ) as answer:
+                assert answer.headers.get("Content-Encoding") == encoding
+                assert len(await answer.read()) == size
+
+    visit(tmp_path, check, handlers=handlers)
+
+
+def test_a_large_page_is_compressed_and_an_image_is_not(tmp_path: Path) -> None:
+    content = b"<p>large</p>" * 1_000
+    handlers: dict[str, Handler] = {
+        "GET page": lambda *_: EncodedAnswer(content, "text/html; charset=utf-8"),
+        "GET image": lambda *_: EncodedAnswer(content, "image/png"),
+    }
+
+    async def check(client: Client) -> None:
+        for path, encoding in (("page", "gzip"), ("image", None)):
+            async with client.get(
+                f"{API_PREFIX}{path}", headers={"Accept-Encoding": "gzip"}
+            ) as answer:
+                assert answer.headers.get("Content-Encoding") == encoding
+                assert await answer.read() == content
+
+    visit(tmp_path, check, handlers=handlers)
+
+
+def test_an_error_of_a_page_is_a_page(tmp_path: Path) -> None:
+    def fail(runs: object, request: ApiRequest) -> Any:
+        raise PageError("./a is not a run", "<p>运行 ./a</p>".encode(), 404)
+
+    async def check(client: Client) -> None:
+        async with client.get(f"{API_PREFIX}fail") as answer:
+            assert (answer.status, answer.headers["Content-Type"]) == (
+                404,
+                "text/html; charset=utf-8",
+            )
+            assert await answer.text() == "<p>运行 ./a</p>"
+
+    visit(tmp_path, check, handlers={"GET fail": fail})
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import sys
 import threading
 import time
 from pathlib import Path
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 
 from mindsummary_lightning.reading.followed_run import FollowedRun
-from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
+from mindsummary_lightning.viewer.loaded_runs import LoadedRuns, RunSummary
 from tests.reading.runs import values_at, write_lineage, write_summary
 from tests.support import Clock
 
@@ -198,6 +199,59 @@ def test_small_runs_count_as_what_they_take_so_that_few_of_many_stay(tmp_path: P
     held = [number for number in range(120) if runs.is_loaded(f"./{number}")]
     assert held == [*range(held[0], 120)]
     assert 5 < len(held) < 50  # of about 5 kB each
+
+
+def test_the_run_viewed_last_stays_however_large_it_is(tmp_path: Path) -> None:
+    for name in "abc":
+        write_summary(tmp_path / name, [values_at(1, {"loss": 1.0})])
+    runs, _ = loaded(tmp_path, memory_bytes=1)
+
+    for name in "abc":
+        runs.run(f"./{name}")
+        assert [one for one in "abc" if runs.is_loaded(f"./{one}")] == [name]
+
+
+def test_a_new_run_lets_the_others_stay_in_memory(tmp_path: Path) -> None:
+    write_summary(tmp_path / "a", [values_at(1, {"loss": 1.0})])
+    runs, clock = loaded(tmp_path)
+    first = runs.run("./a")
+    write_summary(tmp_path / "b", [])
+    clock.now += 1.0
+
+    assert {run.train_id for run in runs.listing()} == {"./a", "./b"}
+    assert (runs.is_loaded("./a"), runs.is_loaded("./b")) == (True, False)
+    assert runs.summary("./a") is not None
+    assert runs.run("./a") is first
+
+
+def test_a_run_of_lineage_alone_is_told_from_the_others(tmp_path: Path) -> None:
+    for name in ("lineage", "both", "graph"):
+        write_lineage(tmp_path / name, [])
+    write_summary(tmp_path / "both", [])
+    write_summary(tmp_path / "values", [])
+    (tmp_path / "graph" / "a.pb").touch()
+    runs, _ = loaded(tmp_path)
+
+    names = ("lineage", "both", "graph", "values", "none")
+    assert [name for name in names if runs.has_lineage_only(f"./{name}")] == ["lineage"]
+    assert runs.run_directory("./none") is None
+
+
+def test_a_directory_behind_a_link_has_its_own_name(tmp_path: Path) -> None:
+    write_summary(tmp_path / "runs" / "a", [])
+    (tmp_path / "link").symlink_to(tmp_path / "runs")
+    runs, _ = loaded(tmp_path / "link")
+
+    assert (runs.base_dir, runs.name) == (str(tmp_path / "runs"), "runs")
+    assert [run.path for run in runs.listing()] == [str(tmp_path / "runs" / "a")]
+
+
+def test_kept_tags_count_as_about_what_they_take() -> None:
+    tags = {"scalar": [f"{at:0100d}" for at in range(70)], "image": [f"{at}" for at in range(5)]}
+    taken = sum(sys.getsizeof(tag) for names in tags.values() for tag in names)
+
+    assert taken < RunSummary(tags, True).nbytes < 1.2 * taken + 500
+    assert 100 < RunSummary({"scalar": []}, True).nbytes < 500
 
 
 def _nbytes(run: FollowedRun | None) -> int:

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import atexit
+import gc
 import http.client
 import os
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
@@ -41,6 +44,8 @@ def test_an_address_may_name_thousands_of_runs(tmp_path: Path) -> None:
         connection.request("GET", f"{API_PREFIX}count?{query}")
 
         assert connection.getresponse().read() == b"10000\n"
+        connection.request("GET", f"{API_PREFIX}count?{'a&' * 100_000}a")
+        assert connection.getresponse().status == 414
 
 
 def test_a_malformed_request_is_refused_without_a_word(
@@ -126,6 +131,67 @@ app = create_app(LoadedRuns(sys.argv[1]), SMALL_WHEEL, Access(None), handlers)
 serve_until_signal(app, listener, lambda: print(listener.getsockname()[1], flush=True))
 print("ended")
 """
+
+
+@pytest.fixture
+def _own_signals() -> Iterator[None]:
+    """What an ending server changes in its process stays as it is."""
+    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    before, interval = [signal.getsignal(number) for number in numbers], sys.getswitchinterval()
+    for number in numbers:
+        signal.signal(number, signal.default_int_handler)
+    yield
+    sys.setswitchinterval(interval)
+    for number, handler in zip(numbers, before, strict=True):
+        signal.signal(number, handler)
+    atexit.unregister(gc.freeze)
+
+
+@pytest.mark.usefixtures("_own_signals")
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no signals to send")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_the_server_answers_in_its_thread_until_a_signal(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    app = create_app(LoadedRuns(str(tmp_path)), SMALL_WHEEL, Access(None), _HANDLERS)
+    listener = listen("127.0.0.1", 0)
+    port = listener.getsockname()[1]
+    answers: list[bytes] = []
+
+    def ask_and_end() -> None:
+        with closing(http.client.HTTPConnection("127.0.0.1", port)) as connection:
+            connection.request("GET", f"{API_PREFIX}count?train_id=a&train_id=b")
+            answers.append(connection.getresponse().read())
+        os.kill(os.getpid(), number)
+
+    client = threading.Thread(target=ask_and_end)
+    serve.serve_until_signal(app, listener, client.start)
+    client.join()
+
+    assert answers == [b"2\n"]
+    assert listener.fileno() == -1
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port))
+
+
+@pytest.mark.usefixtures("_own_signals")
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such signal")
+def test_a_signal_that_the_process_ignores_does_not_end_the_server(tmp_path: Path) -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as under nohup
+    sent: list[signal.Signals] = []
+
+    def end() -> None:
+        for number in (signal.SIGHUP, signal.SIGTERM):
+            time.sleep(0.02)
+            sent.append(number)
+            os.kill(os.getpid(), number)
+
+    client = threading.Thread(target=end)
+    app = create_app(LoadedRuns(str(tmp_path)), SMALL_WHEEL, Access(None), _HANDLERS)
+    serve.serve_until_signal(app, listen("127.0.0.1", 0), client.start)
+
+    assert sent == [signal.SIGHUP, signal.SIGTERM]
+    client.join()
 
 
 @pytest.mark.slow

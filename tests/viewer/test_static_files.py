@@ -41,7 +41,11 @@ def test_a_file_with_a_hash_in_its_name_is_kept_by_browsers_and_the_others_are_a
                 assert answer.headers["Cache-Control"] == "private, no-cache"
                 tag = answer.headers["ETag"]
             async with client.get(path, headers={"If-None-Match": tag}) as answer:
-                assert answer.status == 304
+                assert (answer.status, await answer.read()) == (304, b"")
+                assert answer.headers["ETag"] == tag
+                assert answer.headers["Cache-Control"] == "private, no-cache"
+            async with client.get(path, headers={"If-None-Match": '"another"'}) as answer:
+                assert (answer.status, answer.headers["ETag"]) == (200, tag)
 
     visit(tmp_path, check)
 

@@ -21,6 +21,33 @@ def test_the_cache_is_where_the_platform_wants_it(
 
 
 @pytest.mark.parametrize(
+    ("platform", "cache", "state"),
+    [
+        ("linux", ".cache", ".local/state"),
+        ("darwin", "Library/Caches", "Library/Application Support"),
+        ("win32", "AppData/Local", "AppData/Local"),
+    ],
+)
+def test_each_platform_has_its_places_in_the_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, platform: str, cache: str, state: str
+) -> None:
+    for variable in ("XDG_CACHE_HOME", "XDG_STATE_HOME", "LOCALAPPDATA"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr(sys, "platform", platform)
+
+    name = "mindsummary-lightning"
+    assert (cache_directory(), state_directory()) == (
+        str(tmp_path / cache / name),
+        str(tmp_path / state / name),
+    )
+    other = {"linux": "XDG_STATE_HOME", "win32": "LOCALAPPDATA"}.get(platform)
+    if other is not None:
+        monkeypatch.setenv(other, str(tmp_path / "other"))
+        assert state_directory() == str(tmp_path / "other" / name)
+
+
+@pytest.mark.parametrize(
     ("mode", "owner", "reason"),
     [
         (0o770, None, r"can be written to by other users \(mode 0770\)"),

@@ -147,17 +147,13 @@ def _read_changed(
 
 
 def _note_remarks(runs: LoadedRuns, table: RunTable, rows: dict[str, _Row]) -> None:
-    """Put the users' remarks into the rows.
-
-    A run that has a setting named ``remark`` keeps its setting.
-    """
+    """Put the users' remarks into the rows, where settings of this name have another column."""
     noted = remarks_of(runs.base_dir).all()
     texts = {train_id: str(of.get(_REMARK) or "") for train_id, of in noted.items()}
     for train_id in {*texts, *table.remarks} & rows.keys():
         listed, files, cells = rows[train_id]
-        text, before = texts.get(train_id, ""), table.remarks.get(train_id)
-        is_ours = cells.get(_REMARK) == before
-        if (_REMARK in cells and not is_ours) or cells.get(_REMARK, "") == text:
+        text = texts.get(train_id, "")
+        if cells.get(_REMARK, "") == text:
             continue
         others = {name: value for name, value in cells.items() if name != _REMARK}
         rows[train_id] = (listed, files, {**others, **({_REMARK: text} if text else {})})

@@ -83,6 +83,10 @@ def test_an_edge_carries_the_type_of_its_source() -> None:
         ),
         (TupleType((MATRIX,), is_list=True), "DT_LIST", [[]]),
         (DataType.INT64, "DT_INT64", [[]]),
+        (DataType.TENSOR, "DT_TENSOR[DT_UNDEFINED]", []),
+        (DataType.TUPLE, "DT_TUPLE[]", []),
+        (DataType.REF, "DT_REF", [[]]),
+        (DataType.COMPLEX64, "DT_UNDEFINED", []),  # the first that MindSpore added later
         (None, "DT_UNDEFINED", []),
         (TensorType(DataType.BFLOAT16, (4,)), "DT_TENSOR[DT_BFLOAT16]", [[4]]),
     ],
@@ -97,10 +101,30 @@ def test_types_are_shown_as_mindinsight_spells_them(
     assert (edge["data_type"], edge["shape"]) == (text, shape)
 
 
+def test_an_edge_that_only_orders_is_a_control_edge() -> None:
+    inputs = (GraphInput("1"), GraphInput("2", is_control=True))
+    found = view(
+        operation(1, "Add", ""), operation(2, "Mul", ""), GraphNode("3", "ReLU", inputs=inputs)
+    )
+
+    edges = shown(found, "ReLU-op3")["input"]
+    assert {source: edge["edge_type"] for source, edge in edges.items()} == {
+        "Add-op1": "data",
+        "Mul-op2": "control",
+    }
+
+
 def test_a_node_without_a_full_name_is_named_after_its_scope_type_and_id() -> None:
-    found = view(GraphNode("Default/net/Add-op17", "Add", "Default/net"))
+    found = view(GraphNode("Default/net/Add-op17", "Add", "Default/net"), GraphNode("op3", "Mul"))
 
     assert names(found.children("Default/net")) == ["Default/net/Add-op17"]
+    assert names(found.children("")) == ["Mul-op3", "Default"]
+
+
+def test_a_name_that_begins_with_a_slash_makes_no_scope_without_a_name() -> None:
+    found = view(GraphNode("1", "Add", "", "/Add-op1"))
+
+    assert names(found.children("")) == ["/Add-op1"]
 
 
 def test_operations_that_record_a_summary_do_not_share_a_name() -> None:
@@ -142,9 +166,38 @@ def test_each_scope_has_a_copy_of_a_parameter_and_an_unused_one_vanishes() -> No
         *("Default/a/Conv2D-op1", "Default/a/w"),
         *("Default/b/Conv2D-op2", "Default/b/ReLU-op3", "Default/b/w"),
     ]
-    copy = shown(found, "Default/b/w")
-    assert list(copy["output"]) == ["Default/b/Conv2D-op2", "Default/b/ReLU-op3"]
-    assert copy["attr"] == {"type": "DT_TENSOR[DT_FLOAT32]", "shape": "[[2, 3]]"}
+    edge = {
+        "data_type": "DT_TENSOR[DT_FLOAT32]",
+        "edge_type": "data",
+        "independent_layout": False,
+        "shape": [[2, 3]],
+    }
+    assert shown(found, "Default/b/w") == {
+        "attr": {"type": "DT_TENSOR[DT_FLOAT32]", "shape": "[[2, 3]]"},
+        "independent_layout": False,
+        "input": {},
+        "is_dynamic_shape_node": False,
+        "name": "Default/b/w",
+        "output": {"Default/b/Conv2D-op2": edge, "Default/b/ReLU-op3": edge},
+        "output_i": 0,
+        "proxy_input": {},
+        "proxy_output": {},
+        "stack_info": [],
+        "subnode_count": 0,
+        "type": "Parameter",
+    }
+    assert shown(found, "Default/b/ReLU-op3")["input"] == {"Default/b/w": edge}
+
+
+def test_at_the_root_a_copy_of_a_parameter_keeps_its_name() -> None:
+    found = view(
+        operation(1, "Conv2D", "Default", "w"),
+        operation(2, "ReLU", "", "w", "v"),
+        parameters=(GraphParameter("v", MATRIX), GraphParameter("w", MATRIX)),
+    )
+
+    assert names(found.children("")) == ["ReLU-op2", "v", "w", "Default"]
+    assert shown(found, "w")["output"].keys() == {"ReLU-op2"}
 
 
 def test_constants_are_copied_but_neither_grouped_nor_on_the_edges_of_scopes() -> None:
@@ -158,6 +211,26 @@ def test_constants_are_copied_but_neither_grouped_nor_on_the_edges_of_scopes() -
     assert (edge["data_type"], edge["shape"]) == ("", [[]])
 
 
+@pytest.mark.parametrize(
+    ("kind", "value", "shape"),
+    [
+        ("DT_TENSOR", TensorType(DataType.FLOAT32, (4, 5)), [[4, 5]]),
+        ("DT_TENSOR", None, [[]]),
+        ("DT_TYPE", TensorType(DataType.FLOAT32, (4, 5)), [[]]),
+        ("DT_INT64", 3, [[]]),
+    ],
+    ids=["a tensor", "an empty tensor", "a type", "a number"],
+)
+def test_only_a_constant_tensor_has_a_shape(kind: str, value: Any, shape: list[Any]) -> None:
+    graph = Graph((operation(1, "Add", "", "c"),), constants=(GraphConstant("c", value),))
+    text = f"dtype: {kind}\nint_val: 3\n"
+
+    found = normal_view(graph, GraphTexts(({},), {"c": text}))
+
+    assert shown(found, "c")["attr"] == {"c": text}
+    assert [edge["shape"] for edge in shown(found, "Add-op1")["input"].values()] == [shape]
+
+
 def test_five_alike_nodes_of_a_scope_are_grouped_and_four_are_not() -> None:
     nodes = [operation(number, "Add", "Default", str(number - 1)) for number in range(1, 6)]
     nodes += [operation(number, "Mul", "Default", str(number - 1)) for number in range(6, 10)]
@@ -169,8 +242,21 @@ def test_five_alike_nodes_of_a_scope_are_grouped_and_four_are_not() -> None:
         group,
     ]
     assert names(found.children(group)) == [f"{group}/Add-op{number}" for number in range(1, 6)]
-    assert shown(found, group)["output"].keys() == {"Default/Mul-op6"}
-    assert shown(found, group)["subnode_count"] == 5
+    shown_group = shown(found, group)
+    assert shown_group.pop("output").keys() == {"Default/Mul-op6"}
+    assert shown_group == {
+        "attr": {},
+        "independent_layout": False,
+        "input": {},
+        "is_dynamic_shape_node": False,
+        "name": group,
+        "output_i": 0,
+        "proxy_input": {},
+        "proxy_output": {},
+        "stack_info": [],
+        "subnode_count": 5,
+        "type": "aggregation_scope",
+    }
     assert shown(found, "Default/Mul-op6")["input"].keys() == {f"{group}/Add-op5"}
 
 
@@ -186,6 +272,8 @@ def test_a_group_of_parameters_is_laid_out_apart_with_proxies_to_its_consumers()
     assert concat["proxy_input"] == {"Default/Parameter[5]_0": {"edge_type": "data"}}
     assert all(edge["independent_layout"] for edge in concat["input"].values())
     member = shown(found, "Default/Parameter[5]_0/w0")
+    assert member["independent_layout"]
+    assert member["proxy_output"] == {"Default/Concat-op1": {"edge_type": "data"}}
     assert not member["output"]["Default/Concat-op1"]["independent_layout"]
 
 
@@ -225,16 +313,35 @@ def test_a_node_named_like_a_scope_gets_parentheses_and_loses_no_edge() -> None:
     assert shown(found, "Default/conv")["input"].keys() == {"Default/(conv)"}
 
 
+def test_a_node_named_like_the_scope_of_a_parameter_is_no_group_of_parameters() -> None:
+    found = view(
+        GraphNode("1", "Conv2D", "Default", "Default/conv", output_type=MATRIX),
+        operation(2, "ReLU", "Default/conv", "1", "w"),
+        parameters=(GraphParameter("w", MATRIX),),
+    )
+
+    for name in ("Default/(conv)", "Default/conv/w"):
+        node = shown(found, name)
+        assert (node["independent_layout"], node["proxy_output"]) == (False, {})
+
+
 def test_a_length_that_is_unknown_makes_a_node_and_its_scopes_dynamic() -> None:
     found = view(
         operation(1, "Gather", "Default/a", output=TensorType(DataType.INT32, (-1, 4))),
         operation(2, "ReLU", "Default/b", "1"),
         operation(3, "Add", "Default/c"),
         GraphNode("4", "Pad", "Default/d", attributes=(Attribute("input_is_dynamic_shape", True),)),
+        operation(5, "Sub", "Default/e", output=TensorType(DataType.INT32, (4, -2))),
+        operation(6, "Div", "Default/f", "5", "3"),
+        operation(7, "Neg", "Default/g", output=TensorType(DataType.INT32, (-3, 4))),
+        operation(8, "Exp", "Default/h", "7", attributes=(Attribute("transpose", True),)),
     )
 
     dynamic = [node["name"] for node in found.leaves("") if node["is_dynamic_shape_node"]]
-    assert dynamic == ["Default/a/Gather-op1", "Default/b/ReLU-op2", "Default/d/Pad-op4"]
+    assert dynamic == [
+        *("Default/a/Gather-op1", "Default/b/ReLU-op2", "Default/d/Pad-op4"),
+        *("Default/e/Sub-op5", "Default/f/Div-op6"),
+    ]
     assert shown(found, "Default/b")["is_dynamic_shape_node"]
     assert not shown(found, "Default/c")["is_dynamic_shape_node"]
 
@@ -263,6 +370,7 @@ def test_the_optimized_view_joins_what_bookkeeping_operations_joined() -> None:
         operation(4, "TupleGetItem", "Default", "3"),
         operation(5, "ReLU", "Default", "4"),
         operation(6, "Load", "Default"),
+        operation(7, "Print", "Default"),  # without an edge it is not shown
         parameters=(GraphParameter("w", MATRIX),),
         optimized=True,
     )
@@ -282,14 +390,52 @@ def test_the_optimized_view_dissolves_a_scope_named_after_its_only_type() -> Non
     assert names(found.children("Default/net")) == ["Default/net/Add-op4", *relus]
 
 
-def test_the_optimized_view_keeps_a_scope_with_one_operation() -> None:
+@pytest.mark.parametrize(
+    ("scope", "op_types"),
+    [
+        ("Default/relu-ReLU", ["ReLU"]),
+        ("Default/relu-ReLU", ["ReLU", "Add"]),
+        ("Default/block", ["ReLU", "ReLU"]),
+        ("ReLU", ["ReLU", "ReLU"]),
+    ],
+    ids=["one operation", "two types", "another name", "not nested"],
+)
+def test_the_optimized_view_keeps_any_other_scope(scope: str, op_types: list[str]) -> None:
+    nodes = [operation(at, op_type, scope, str(at - 1)) for at, op_type in enumerate(op_types, 1)]
+    last = operation(9, "Mul", "Default/other", str(len(nodes)))
+
+    found = view(*nodes, last, optimized=True)
+
+    assert names(found.children(scope)) == [node.full_name for node in nodes]
+
+
+def test_the_optimized_view_keeps_a_scope_that_holds_another_one() -> None:
+    scope = "Default/relu-ReLU"
     found = view(
-        operation(1, "Add", "Default/net"),
-        operation(2, "ReLU", "Default/net/relu-ReLU", "1"),
+        operation(1, "ReLU", scope),
+        operation(2, "ReLU", scope, "1"),
+        operation(3, "Add", f"{scope}/inner", "2"),
+        operation(4, "Mul", "Default/other", "3"),
         optimized=True,
     )
 
-    assert names(found.children("Default/net/relu-ReLU")) == ["Default/net/relu-ReLU/ReLU-op2"]
+    assert names(found.children(scope)) == [
+        *(f"{scope}/ReLU-op1", f"{scope}/ReLU-op2"),
+        f"{scope}/inner",
+    ]
+
+
+def test_the_optimized_view_takes_operations_in_any_order() -> None:
+    found = view(
+        operation(1, "ReLU", "Default/relu-ReLU", "3"),
+        operation(2, "ReLU", "Default/relu-ReLU", "3", "1"),
+        operation(3, "TupleGetItem", "Other/b", "4"),
+        operation(4, "MakeTuple", "Other/b", "5"),
+        operation(5, "Add", "Other/b"),
+        optimized=True,
+    )
+
+    assert names(found.leaves("Default")) == ["Default/ReLU-op1", "Default/ReLU-op2"]
 
 
 def test_the_optimized_view_groups_ten_alike_nodes_and_not_nine() -> None:
@@ -310,6 +456,36 @@ def test_levels_lead_from_the_root_to_the_scope_that_holds_a_node() -> None:
 
     assert [level["scope_name"] for level in levels] == ["", "Default", "Default/a", "Default/a/b"]
     assert names(levels[1]["nodes"]) == ["Default/a", "Default/c"]
+
+
+def test_leaves_are_listed_scope_by_scope_in_the_order_of_the_page() -> None:
+    scopes = ("a/x", "b", "a/y", "c")
+    found = view(*(operation(at, "Add", scope, str(at - 1)) for at, scope in enumerate(scopes, 1)))
+
+    assert names(found.leaves("")) == ["a/x/Add-op1", "a/y/Add-op3", "b/Add-op2", "c/Add-op4"]
+    assert names(found.leaves("a")) == ["a/x/Add-op1", "a/y/Add-op3"]
+
+
+def test_a_search_leads_through_every_kind_of_scope_down_to_the_deepest_one_asked_for() -> None:
+    adds = [operation(number, "Add", "Default", str(number - 1)) for number in range(1, 6)]
+    deep = operation(6, "Add", "Default/a/b", "5", "const/ant")
+    found = view(*adds, deep, constants=(GraphConstant("const/ant", 3),))
+
+    def kinds(nodes: list[dict[str, Any]]) -> dict[str, Any]:
+        return {node["name"]: (node["type"], kinds(node["nodes"])) for node in nodes}
+
+    group = "Default/Add[5]_0"
+    members = (group, ("aggregation_scope", {f"{group}/Add-op1": ("Add", {})}))
+    inner = {"Default/a/b": ("name_scope", {"Default/a/b/Add-op6": ("Add", {})})}
+    both = dict([("Default/a", ("name_scope", inner)), members])
+    assert kinds(found.search("add-op", slice(2), 3)) == {"Default": ("name_scope", both)}
+    assert kinds(found.search("add-op", slice(2), 2)) == {
+        "Default": ("name_scope", dict([members]))
+    }
+    constant = "Default/a/b/const/ant"
+    ((_, (_, below)),) = kinds(found.search("ANT", slice(10), 4)).items()
+    above = {"Default/a/b/const": ("name_scope", {constant: ("Const", {})})}
+    assert below == {"Default/a": ("name_scope", {"Default/a/b": ("name_scope", above)})}
 
 
 @pytest.mark.slow

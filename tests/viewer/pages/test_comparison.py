@@ -17,7 +17,12 @@ def test_two_runs_of_the_table_are_compared(tmp_path: Path) -> None:
     answer = ask(LoadedRuns(str(tmp_path)), "comparison", a="./a", b="./b")
 
     assert answer.content_type == "text/html; charset=utf-8"
-    assert "from step 7, the loss agrees, tensors differ by up to" in answer.content.decode()
+    page = answer.content.decode()
+    assert "from step 7, the loss agrees, tensors differ by up to" in page
+    assert '<a href="../../runs#tick=.%2Fa&amp;tick=.%2Fb">' in page
+    assert '<html lang="en"' in page
+    in_chinese = ask(LoadedRuns(str(tmp_path)), "comparison", a="./a", b="./b", language="zh")
+    assert '<html lang="zh-CN"' in in_chinese.content.decode()
 
 
 @pytest.mark.parametrize(("a", "b"), [("./a", "./c"), ("./../a", "./a")])

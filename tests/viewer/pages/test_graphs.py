@@ -110,6 +110,31 @@ def test_a_model_file_is_a_graph_of_its_own_and_the_first_name_is_shown_by_defau
     assert (leaf(""), leaf("&tag=b.pb"), leaf("&tag=a.pb")) == ("Add", "Mul", "Add")
 
 
+def test_the_optimized_graph_is_another_view_under_a_name_of_its_own(site: Site) -> None:
+    write_summary(
+        Path(site.runs.base_dir) / "run",
+        [event(chain("Conv2D", "Load", "ReLU")), event(chain("Add", scope="Gradients/net"))][:1],
+        second=1_700_000_001,
+    )
+
+    def leaves(query: str) -> list[str]:
+        found = site.get(f"{P}/nodes/all?train_id=./run{query}")["all_nodes_detail"]
+        return [node["type"] for node in found]
+
+    (graph,) = site.get("datavisual/plugins?train_id=./run")["plugins"]["graph"]
+    (optimized,) = site.get("datavisual/plugins?train_id=./run")["plugins"]["optimized_graph"]
+    for query in ("", "&mode=normal", f"&tag={graph}"):
+        assert leaves(query) == ["Conv2D", "Load", "ReLU"]
+    for query in ("&mode=optimize", f"&mode=optimize&tag={optimized}"):
+        assert leaves(query) == ["Conv2D", "ReLU"]
+    for query in (f"&tag={optimized}", f"&mode=optimize&tag={graph}"):
+        assert site.get(f"{P}/nodes?train_id=./run{query}") == (400, "5054500C")
+
+
+def test_a_search_for_nothing_finds_nothing(site: Site) -> None:
+    assert site.get(f"{P}/nodes/names?train_id=./run") == {"nodes": []}
+
+
 def test_a_later_graph_of_a_growing_run_is_shown(tmp_path: Path) -> None:
     path = write_summary(tmp_path / "run", [event(chain("Add"))])
     site = Site(tmp_path)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import os
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from mindsummary_lightning.values import Histogram
 from mindsummary_lightning.viewer.api import ApiError
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
-from tests.reading.runs import histogram, values_at, write_summary
+from tests.reading.runs import damage_unseen, histogram, values_at, write_summary
 from tests.viewer.pages.asking import ask
 
 
@@ -41,6 +42,51 @@ def test_of_very_many_steps_a_hundred_are_shown_with_the_first_and_the_newest(
     steps = [sample["step"] for sample in answer["histograms"]]
     assert (len(steps), steps[0], steps[-1]) == (100, 0, 199)
     assert {after - before for before, after in itertools.pairwise(steps)} == {2, 3}
+
+
+def test_buckets_in_any_order_and_without_a_range_are_shown_from_zero(tmp_path: Path) -> None:
+    def odd(low: float | None, high: float | None) -> Histogram:
+        lefts, widths, counts = np.array([1.0, 0.0]), np.array([1.0, 1.0]), np.array([1, 4])
+        return Histogram(lefts, widths, counts, 5, min=low, max=high)
+
+    write_summary(
+        tmp_path / "a", [values_at(1, {"h": odd(None, 2.0), "i": odd(math.nan, math.inf)})]
+    )
+    runs = LoadedRuns(str(tmp_path))
+
+    def buckets(tag: str) -> object:
+        (one,) = ask(runs, "datavisual/histograms", train_id="./a", tag=tag)["histograms"]
+        return one["buckets"]
+
+    assert buckets("h/histogram") == [(0.0, 1.0, 4), (1.0, 1.0, 1)]
+    assert buckets("i/histogram") == [(-0.5, 0.5, 0), (0.0, 0.5, 2)]
+
+
+def test_a_histogram_that_changed_since_it_was_located_is_left_out(tmp_path: Path) -> None:
+    records = [values_at(step, {"h": histogram(step, 2)}) for step in (1, 2, 3)]
+    path = write_summary(tmp_path / "a", records)
+    runs = LoadedRuns(str(tmp_path))
+    ask(runs, "datavisual/plugins", train_id="./a")
+    damage_unseen(path, records[1])
+
+    answer = ask(runs, "datavisual/histograms", train_id="./a", tag="h/histogram")
+
+    assert [(one["step"], one["buckets"]) for one in answer["histograms"]] == [
+        (1, [(0.0, 1.0, 1), (1.0, 1.0, 2)]),
+        (3, [(0.0, 1.0, 3), (1.0, 1.0, 2)]),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("tag", "code"), [("loss/scalar", "5054500F"), ("x/histogram", "5054500F"), ("", "50540003")]
+)
+def test_what_is_no_histogram_is_refused(tmp_path: Path, tag: str, code: str) -> None:
+    write_summary(tmp_path / "a", [values_at(1, {"h": histogram(1), "loss": 1.0})])
+
+    with pytest.raises(ApiError) as refused:
+        ask(LoadedRuns(str(tmp_path)), "datavisual/histograms", train_id="./a", tag=tag)
+
+    assert refused.value.code == code
 
 
 @pytest.mark.parametrize("low_and_high", [(1.0, -1.0), (-1.7e308, 1.7e308)])

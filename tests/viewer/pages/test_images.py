@@ -41,19 +41,30 @@ def test_an_image_is_returned_as_it_was_recorded(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.slow
 def test_of_very_many_images_some_are_listed_but_each_can_be_had(tmp_path: Path) -> None:
-    runs = runs_with_images(tmp_path, 2500)
+    runs = runs_with_images(tmp_path, 1001)
+    asked = {"train_id": "./a", "tag": "i/image"}
 
-    listed = ask(runs, "datavisual/image/metadata", train_id="./a", tag="i/image")["metadatas"]
+    listed = [one["step"] for one in ask(runs, "datavisual/image/metadata", **asked)["metadatas"]]
 
-    assert (len(listed), listed[0]["step"], listed[-1]["step"]) == (1000, 0, 2499)
-    assert (
-        ask(runs, "datavisual/image/single-image", train_id="./a", tag="i/image", step="1").content[
-            -1
-        ]
-        == 1
-    )
+    assert (len(listed), listed[0], listed[-1]) == (1000, 0, 1000)
+    (other,) = set(range(1001)) - set(listed)
+    image = ask(runs, "datavisual/image/single-image", **asked, step=f"{other}")
+    assert image.content[-1] == other % 256
+
+
+@pytest.mark.parametrize(
+    ("path", "step"), [("datavisual/image/metadata", ""), ("datavisual/image/single-image", "1")]
+)
+@pytest.mark.parametrize("tag", ["loss/scalar", "other/image", "i"])
+def test_what_is_no_image_is_refused(tmp_path: Path, path: str, step: str, tag: str) -> None:
+    records = [values_at(step, {"i": Image(4, 9, PNG), "loss": 1.0}) for step in (1, 2)]
+    write_summary(tmp_path / "a", records)
+
+    with pytest.raises(ApiError, match="Image is not exist") as refused:
+        ask(LoadedRuns(str(tmp_path)), path, train_id="./a", tag=tag, step=step)
+
+    assert refused.value.code == "5054500D"
 
 
 @pytest.mark.parametrize("step", ["7", "-2"])

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,10 +34,13 @@ def landscape(*intervals: int) -> LossLandscape:
 
 @pytest.fixture
 def site(tmp_path: Path) -> Site:
-    """``./run`` with two intervals, a final landscape and lineage; ``./other`` with one interval;
+    """``./run`` with three intervals, a final landscape and lineage; ``./other`` with one interval;
     ``./plain``.
     """
-    values = {f"landscape_{list(steps)}": landscape(*steps) for steps in ((6, 10), (1, 3, 5), ())}
+    values = {
+        f"landscape_{list(steps)}": landscape(*steps)
+        for steps in ((6, 10), (10, 14), (1, 3, 5), ())
+    }
     write_summary(tmp_path / "run", [values_at(0, values)])
     train = TrainInfo(network="LeNet", optimizer="SGD", learning_rate=0.05, loss=0.125)
     write_lineage(tmp_path / "run", [train, EvaluationInfo('{"acc": 0.75}')])
@@ -52,7 +57,7 @@ def shown(site: Site, query: str) -> Any:
 def test_intervals_are_listed_by_their_first_step(site: Site) -> None:
     intervals = site.get(f"{P}/intervals?train_id=./run")["intervals"]
 
-    assert [interval["value"] for interval in intervals] == [[1, 5], [6, 10]]
+    assert [interval["value"] for interval in intervals] == [[1, 5], [6, 10], [10, 14]]
 
 
 def test_an_interval_is_shown_with_its_path_and_the_lineage_of_its_run(site: Site) -> None:
@@ -92,6 +97,19 @@ def test_a_final_landscape_has_no_path_and_a_run_without_lineage_has_no_loss(sit
     assert (metadata["network"], metadata["metric"], "loss" in metadata) == (None, {}, False)
 
 
+def test_what_was_not_recorded_of_a_landscape_is_zero_or_missing(tmp_path: Path) -> None:
+    write_summary(
+        tmp_path / "run", [values_at(0, {"final": replace(landscape(), convergence_point=None)})]
+    )
+    write_lineage(tmp_path / "run", [TrainInfo(network="LeNet", loss=math.nan)])
+
+    answer = shown(Site(tmp_path), "train_id=./run&type=final")
+
+    assert answer["convergence_point"] == [0, 0, 0]
+    training = {"network": "LeNet", "optimizer": None, "learning_rate": None, "metric": {}}
+    assert answer["metadata"].items() >= {**training, "loss": "NaN"}.items()
+
+
 def test_the_same_interval_has_the_same_id_after_a_restart(site: Site) -> None:
     again = Site(Path(site.runs.base_dir))
 
@@ -104,6 +122,14 @@ def test_several_runs_are_compared_and_each_may_lack_a_landscape(site: Site) -> 
     ]
 
     assert [row.get("error_code") for row in answer] == [None, "50545017", "50540002"]
+    assert [row["train_id"] for row in answer] == ["./run", "./plain", "run"]
+    for query in ("train_id=./other&type=final", "train_id=./run&interval_id=x"):
+        assert shown(site, query)["error_code"] == "50545017"
+    interval = site.get(f"{P}/intervals?train_id=./run")["intervals"][2]["id"]
+    for kind in ("final", "other"):
+        answer = shown(site, f"train_id=./run&interval_id={interval}&type={kind}")
+        assert "path" not in answer
+    assert shown(site, f"train_id=./run&interval_id={interval}")["path"]["intervals"] == [10, 14]
     assert site.get(f"{P}/landscapes?type=final") == {"landscapes": []}
 
 

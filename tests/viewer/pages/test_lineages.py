@@ -175,10 +175,12 @@ def test_a_damaged_file_of_remarks_is_reported_and_replaced_by_the_next_one(
     ("train_id", "body", "code"),
     [
         ("./a", {"tag": 11}, "50542081"),
+        ("./a", {"tag": -1}, "50542081"),
         ("./a", {"tag": "1"}, "50542081"),
         ("./a", {"remark": "x" * 129}, "50542081"),
         ("./a", {"remark": 1}, "50542081"),
-        ("./a", {"other": 1}, "50542081"),
+        ("./a", {"other": "x"}, "50542081"),
+        ("./a", {"tag": 1, "other": "x"}, "50542081"),
         ("./a", [], "50540002"),
         ("./a", b"", "50540002"),
         ("./a", b"{", "50540002"),
@@ -191,6 +193,16 @@ def test_a_damaged_file_of_remarks_is_reported_and_replaced_by_the_next_one(
 )
 def test_a_wrong_tag_or_remark_is_refused(site: Site, train_id: str, body: Any, code: str) -> None:
     assert site.send("PUT", f"{LINEAGES}?train_id={train_id}", body) == (400, code)
+
+
+@pytest.mark.parametrize("added", [{"tag": 0}, {"tag": 10}, {"tag": 3, "remark": "x" * 128}])
+def test_the_least_and_the_largest_tag_and_the_longest_remark_are_kept(
+    site: Site, added: dict[str, Any]
+) -> None:
+    assert site.send("PUT", f"{LINEAGES}?train_id=./a", added) == {"status": "success"}
+
+    (row,) = site.send("POST", LINEAGES, {"summary_dir": {"eq": "./a"}})["object"]
+    assert row["added_info"] == added
 
 
 def test_a_remark_that_cannot_be_saved_is_an_error(site: Site, state: Path) -> None:
@@ -271,13 +283,13 @@ def test_the_operations_of_a_pipeline_are_drawn_in_dot_and_their_parameters_are_
     pipeline = {
         "op_type": 'Add"<b>\\',
         "children": [{"op_type": "B<"}],
-        "operations": [{"tensor_op_name": '"', "x": '"'}],
+        "operations": [{"tensor_op_name": '"', "x": '"'}, {"op_type": 3}],
     }
 
     assert drawable_pipeline(pipeline) == {
         "op_type": "Add'(b)∖",
         "children": [{"op_type": "B("}],
-        "operations": [{"tensor_op_name": "'", "x": '"'}],
+        "operations": [{"tensor_op_name": "'", "x": '"'}, {"op_type": 3}],
     }
 
 

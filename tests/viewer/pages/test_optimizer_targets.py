@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from mindsummary_lightning.values import EvaluationInfo, TrainInfo
 from mindsummary_lightning.viewer.pages.optimizer_targets import buckets, importance, lineage_table
+from tests.lineage.lineage_tree import write_run
+from tests.viewer.pages.site import Site
 
 
 def column(*values: Any) -> list[Any] | None:
@@ -63,6 +67,43 @@ def test_the_sign_of_a_correlation_does_not_count() -> None:
     assert (round(value, 12), reason) == (1.0, None)
 
 
+def test_a_correlation_is_of_the_runs_that_have_both_values() -> None:
+    settings = np.array([1.0, math.nan, 3.0, 4.0, 5.0])
+    results = np.array([1.0, 2.0, math.nan, 5.0, 4.0])
+
+    for one, other in ((settings, results), (results, settings)):
+        assert importance(one, other) == (pytest.approx(23 / 26), None)
+
+
+def test_what_a_run_lacks_is_null_and_a_reason_is_given_only_for_what_has_no_correlation(
+    tmp_path: Path,
+) -> None:
+    for number, rate in enumerate((0.1, 0.2, 0.4, None)):
+        train = TrainInfo(learning_rate=rate, batch_size=8)
+        results = [EvaluationInfo(f'{{"acc": {number / 4}}}')] if number else []
+        write_run(tmp_path / f"{number}", train, *results, mtime=100.0 * number)
+
+    answer = Site(tmp_path).send("POST", "optimizer/targets/search", {})
+
+    assert answer["metadata"]["train_ids"] == ["./3", "./2", "./1", "./0"]
+    assert answer["metadata"]["possible_hyper_parameters"] == [
+        {"name": "learning_rate", "data": [None, 0.4, 0.2, 0.1]},
+        {"name": "batch_size", "data": [8, 8, 8, 8]},
+    ]
+    (accuracy,) = answer["targets"]
+    assert (accuracy["name"], accuracy["data"]) == ("[M]acc", [0.75, 0.5, 0.25, None])
+    assert accuracy["hyper_parameters"] == [
+        {"name": "batch_size", "importance": 0, "reason_code": 3},
+        {"name": "learning_rate", "importance": 0, "reason_code": 2},
+    ]
+    write_run(tmp_path / "4", TrainInfo(learning_rate=0.8), EvaluationInfo('{"acc": 1.5}'))
+    (accuracy,) = Site(tmp_path).send("POST", "optimizer/targets/search", {})["targets"]
+    assert accuracy["hyper_parameters"] == [
+        {"name": "learning_rate", "importance": pytest.approx(1.0, abs=0.05)},
+        {"name": "batch_size", "importance": 0, "reason_code": 3},
+    ]
+
+
 def test_equal_values_fill_the_middle_of_a_bucket_range_of_one() -> None:
     assert [count for _, _, count in buckets(np.array([2, 2, 2]))] == [0.0, 0.0, 3.0, 0.0, 0.0]
     assert buckets(np.array([2, 2, 2]))[0][:2] == pytest.approx([1.5, 0.2])
@@ -72,7 +113,9 @@ def test_values_that_are_not_finite_are_not_counted() -> None:
     found = buckets(np.array([math.nan, math.inf, 0.0, 1.0]))
 
     assert sum(count for _, _, count in found) == 2.0
-    assert [count for _, _, count in buckets(np.array([math.nan]))] == [0.0] * 5
+    empty = buckets(np.array([math.nan]))
+    assert [left for left, _, _ in empty] == pytest.approx([-0.5, -0.3, -0.1, 0.1, 0.3])
+    assert [count for _, _, count in empty] == [0.0] * 5
 
 
 def test_the_result_of_most_runs_comes_first() -> None:

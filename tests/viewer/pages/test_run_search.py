@@ -16,7 +16,7 @@ import pytest
 from mindsummary_lightning.values import EvaluationInfo, RunInfo, TrainInfo, UserDefinedInfo
 from mindsummary_lightning.viewer.api import ApiError
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
-from mindsummary_lightning.viewer.pages import run_search
+from mindsummary_lightning.viewer.pages import run_search, run_table
 from tests.reading.runs import values_at, write_lineage, write_summary
 from tests.viewer.pages.asking import ask
 
@@ -166,10 +166,35 @@ def test_summary_files_are_read_for_a_second_at_a_time_and_none_without_need(
     monkeypatch.setattr(run_search, "facts_of", counted)
     monkeypatch.setattr(run_search, "LIMIT_S", 0)
 
-    assert (_search(runs, "optimizer=adam")["unread"], read) == (0, [])
+    for query in ("optimizer=adam", "status=finished", "written>2020", "run=a"):
+        assert (_search(runs, query)["unread"], read) == (0, [])
     assert (_search(runs, "optimizer=adam* min:loss<9")["unread"], len(read)) == (1, 1)
     assert [_search(runs, "min:loss<9")["unread"] for _ in range(3)] == [1, 0, 0]
     assert sorted(read) == ["./a", "./b", "./c"]
+    # that no run has a scalar is known by now
+    assert (_search(runs, "min:nothing<9")["unread"], len(read)) == (0, 3)
+    assert (_search(runs, "min:loss<9 min:train/loss<9")["unread"], len(read)) == (2, 4)
+
+
+def test_a_scalar_is_read_though_another_one_of_the_run_is_known(runs: LoadedRuns) -> None:
+    assert _names(_search(runs, "min:loss<9")) == "cba"
+    assert _names(_search(runs, "min:loss<9 min:train/loss<0.7")) == "b"
+
+
+def test_what_is_known_of_a_growing_run_is_taken_for_new_for_some_seconds(tmp_path: Path) -> None:
+    write_summary(tmp_path / "a", [values_at(1, {"loss": 1.0})], int(time.time()))
+    now = 100.0
+    runs = LoadedRuns(str(tmp_path), clock=lambda: now)
+
+    def read_at() -> float:
+        _search(runs, "last:loss=1")
+        return run_table.table_of(runs.base_dir).facts["./a"].read_at
+
+    assert read_at() == 100.0
+    now = 104.9
+    assert read_at() == 100.0
+    now = 105.0
+    assert read_at() == 105.0
 
 
 def test_a_date_is_of_the_zone_of_the_browser(tmp_path: Path) -> None:

@@ -99,10 +99,88 @@ def test_no_summary_file_is_read_for_the_rows(
 
 def test_a_run_without_lineage_has_a_row_and_no_run_has_none(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    write_summary(tmp_path / "runs" / "a", [values_at(1, {"x": 1.0})])
+    path = write_summary(tmp_path / "runs" / "a", [values_at(1, {"x": 1.0})])
+    os.utime(path, (1_700_000_000.126, 1_700_000_000.126))
 
-    assert ask(LoadedRuns(str(tmp_path / "runs")), "run-table")["train_ids"] == ["./a"]
+    assert ask(LoadedRuns(str(tmp_path / "runs")), "run-table") == {
+        "name": "runs",
+        "unread": 0,
+        "other_names": {},
+        "train_ids": ["./a"],
+        "written": [1_700_000_000.13],
+        "lines": [0],
+        "columns": {},
+        "same": {},
+    }
     assert ask(LoadedRuns(str(tmp_path / "empty")), "run-table")["train_ids"] == []
+
+
+def test_only_names_that_a_browser_cannot_make_are_sent(tmp_path: Path) -> None:
+    for run in (tmp_path, tmp_path / "a", tmp_path / "deep" / "b"):
+        write_summary(run, [values_at(1, {"x": 1.0})])
+
+    answer = ask(LoadedRuns(str(tmp_path)), "run-table")
+
+    assert sorted(answer["train_ids"]) == ["./", "./a", "./deep/b"]
+    assert answer["other_names"] == {"./": tmp_path.name}
+
+
+def test_ints_that_a_browser_would_round_are_texts(tmp_path: Path) -> None:
+    values = {"a": 2**53, "b": 2**53 + 1, "c": -(2**53) - 1, "d": 0.5, "e": "x", "f": True}
+    for name, value in values.items():
+        settings = UserDefinedInfo({"seed": value, "same": 2**53 + 1})
+        write_lineage(tmp_path / name, [TrainInfo(), settings])
+
+    answer = ask(LoadedRuns(str(tmp_path)), "run-table")
+
+    shown = dict(zip(answer["train_ids"], answer["columns"]["seed"], strict=True))
+    assert shown == {
+        "./a": 9007199254740992,
+        "./b": "9007199254740993",
+        "./c": "-9007199254740993",
+        "./d": 0.5,
+        "./e": "x",
+        "./f": True,
+    }
+    assert answer["same"]["same"] == "9007199254740993"
+
+
+def test_a_metric_that_an_older_version_recorded_as_a_setting_is_in_the_column_of_the_metric(
+    tmp_path: Path,
+) -> None:
+    write_lineage(tmp_path / "new", [EvaluationInfo(json.dumps({"accuracy": 0.9}))])
+    write_lineage(tmp_path / "old", [TrainInfo(), UserDefinedInfo({"accuracy": 0.5})])
+
+    answer = ask(LoadedRuns(str(tmp_path)), "run-table")
+
+    assert answer["columns"].keys() == {"metric/accuracy"}
+    accuracies = zip(answer["train_ids"], answer["columns"]["metric/accuracy"], strict=True)
+    assert dict(accuracies) == {"./new": 0.9, "./old": 0.5}
+
+
+def test_a_run_that_was_killed_is_said_to_be_though_its_files_stay_as_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, status in (("a", "started"), ("b", "success")):
+        write_lineage(
+            tmp_path / name,
+            [TrainInfo(learning_rate=0.5, network=name), RunInfo({"status": status})],
+        )
+    runs = LoadedRuns(str(tmp_path))
+    now_s = time.time()
+
+    def statuses() -> dict[str, Any]:
+        columns = ask(runs, "run-table")["columns"]
+        return dict(zip(columns["network"], columns["status"], strict=True))
+
+    before = statuses()
+    answer = ask(runs, "run-table")
+    assert ask(runs, "run-table") is answer
+    monkeypatch.setattr(time, "time", lambda: now_s + 700)
+
+    assert before == {"a": "running", "b": "finished"}
+    assert statuses() == {"a": "killed", "b": "finished"}
+    assert ask(runs, "run-table")["same"] == answer["same"] == {"learning_rate": 0.5}
 
 
 def test_the_rows_are_made_again_only_if_a_run_changed(tmp_path: Path) -> None:
@@ -182,6 +260,17 @@ def test_as_many_curves_are_given_as_can_be_read_in_a_second(tmp_path: Path) -> 
     assert list(_curves(runs, "./a", "./b")) == ["./a"]
 
 
+def test_a_request_gets_no_more_curves_and_scalars_than_a_page_shows(tmp_path: Path) -> None:
+    tags = [f"x{number:02d}" for number in range(51)]
+    write_summary(tmp_path / "a", [values_at(1, dict.fromkeys(tags, 1.0))])
+    names = ["./a", *(f"./gone{number}" for number in range(500))]
+
+    found = _curves(LoadedRuns(str(tmp_path)), *names, tags=tags)
+
+    assert list(found) == names[:500]
+    assert list(found["./a"]["scalars"]) == tags[:50]
+
+
 def test_a_curve_has_steps_the_last_loss_and_a_short_line(tmp_path: Path) -> None:
     answer = _curves(_two_runs(tmp_path), "./a", "./nothing")
 
@@ -217,13 +306,46 @@ def test_a_run_says_whether_it_has_a_graph_and_a_landscape(tmp_path: Path) -> No
 def test_the_pace_is_that_of_the_scalar_that_was_recorded_longest(tmp_path: Path) -> None:
     records = [
         values_at(90, {"long": 1.0}, 1e9),
-        values_at(98, {"short": 1.0}, 1e9),
-        values_at(100, {"short": 1.0}),
+        values_at(98, {"short": 1.0}, 1e9 + 8),
+        values_at(110, {"long": 2.0}, 1e9 + 60),
+        values_at(112, {"short": 2.0}, 1e9 + 61),
+        values_at(113, {"last": 2.0}, 1e9 + 62),
     ]
-    write_summary(tmp_path, [*records, values_at(110, {"long": 1.0}, 1e9 + 60)])
-    runs = LoadedRuns(str(tmp_path))
+    path = write_summary(tmp_path, records, 1_000_000_000)
+    os.utime(path, (1_000_000_070, 1_000_000_070))
 
-    assert _curves(runs, "./")["./"]["pace"] == 3
+    assert _curves(LoadedRuns(str(tmp_path)), "./")["./"] == {
+        "started": 1e9,
+        "duration": 62,
+        "pace": 3,
+        "tags": ["last", "long", "short"],
+        "diverged": None,
+        "steps": 113,
+        "tag": None,
+        "loss": None,
+        "line": [],
+        "recorded": 1e9 + 62,
+        "has_graph": False,
+        "has_landscape": False,
+        "has_statistics": False,
+        "scalars": {},
+        "written": 1_000_000_070,
+        "is_growing": False,
+    }
+
+
+def test_a_line_has_as_many_means_as_fit_and_large_losses_do_not_overflow(tmp_path: Path) -> None:
+    runs = LoadedRuns(str(tmp_path))
+    for name, count in (("few", 47), ("most", 48), ("large", 96)):
+        losses = [3e38] * count if name == "large" else [*map(float, range(count))]
+        records = [values_at(step, {"loss": loss}) for step, loss in enumerate(losses)]
+        write_summary(tmp_path / name, records)
+
+    lines = {
+        name: curve["line"] for name, curve in _curves(runs, "./few", "./most", "./large").items()
+    }
+
+    assert lines == {"./few": [*range(47)], "./most": [*range(48)], "./large": [3e38] * 48}
 
 
 def test_the_pause_before_a_run_is_resumed_counts_neither_in_its_pace_nor_in_its_duration(
@@ -502,8 +624,30 @@ def test_what_users_noted_about_a_run_is_shown_and_searched(
         "./b": None,
     }
     assert ask(runs, "run-table/search", body=body)["train_ids"] == ["./a"]
+    assert ask(runs, "run-table") is answer
+    remarks.remarks_of(runs.base_dir).update("./a", {"remark": "Or not"})
+    assert sorted(map(str, ask(runs, "run-table")["columns"]["remark"])) == ["None", "Or not"]
     remarks.remarks_of(runs.base_dir).update("./a", {"remark": ""})
     assert "remark" not in ask(runs, "run-table")["columns"]
+    remarks.remarks_of.cache_clear()
+
+
+def test_a_setting_named_remark_is_a_column_beside_what_users_noted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remarks, "state_directory", lambda: str(tmp_path / "state"))
+    remarks.remarks_of.cache_clear()
+    write_lineage(
+        tmp_path / "runs" / "a", [TrainInfo(), UserDefinedInfo({"remark": "of the script"})]
+    )
+    runs = LoadedRuns(str(tmp_path / "runs"))
+
+    remarks.remarks_of(runs.base_dir).update("./a", {"remark": "of the user"})
+
+    assert ask(runs, "run-table")["columns"] == {
+        "user_defined/remark": ["of the script"],
+        "remark": ["of the user"],
+    }
     remarks.remarks_of.cache_clear()
 
 
@@ -521,12 +665,23 @@ def test_a_new_run_changes_no_line_and_runs_that_begin_later_have_the_next_lines
 ) -> None:
     for name, began in (("z", 1_700_000_000), ("run_10", 1_700_000_100), ("run_9", 1_700_000_100)):
         write_lineage(tmp_path / name, [TrainInfo(optimizer="Adam")], began)
+    write_lineage(tmp_path / "z", [TrainInfo(optimizer="Adam")], 1_700_000_300)  # resumed
+    write_summary(tmp_path / "plain", [], 1_700_000_050)
 
     before = _lines(tmp_path)
     write_lineage(tmp_path / "a", [TrainInfo(optimizer="Adam")], 1_700_000_200)
 
-    assert before == {"./z": 0, "./run_9": 1, "./run_10": 2}
-    assert _lines(tmp_path) == {**before, "./a": 3}
+    assert before == {"./z": 0, "./plain": 1, "./run_9": 2, "./run_10": 3}
+    assert _lines(tmp_path) == {**before, "./a": 4}
+
+
+def test_the_lines_of_many_runs_are_used_again(tmp_path: Path) -> None:
+    for number in range(38):
+        write_summary(tmp_path / f"{number:02d}", [], 1_700_000_000 + number)
+
+    lines = _lines(tmp_path)
+
+    assert [lines[f"./{number:02d}"] for number in range(38)] == [*range(36), 0, 1]
 
 
 def _lines(directory: Path) -> dict[str, int]:

@@ -55,9 +55,10 @@ def test_a_comparison_skips_runs_and_tags_that_do_not_exist(tmp_path: Path) -> N
         tag=["y/scalar", "x/scalar"],
     )
 
-    assert [(curve["train_id"], curve["values"][0]["value"]) for curve in answer["scalars"]] == [
-        ("./b", 2.0),
-        ("./a", 1.0),
+    time = {"step": 0, "wall_time": 1_700_000_000.0}
+    assert answer["scalars"] == [
+        {"train_id": "./b", "tag": "x/scalar", "values": [{**time, "value": 2.0}]},
+        {"train_id": "./a", "tag": "x/scalar", "values": [{**time, "value": 1.0}]},
     ]
 
 

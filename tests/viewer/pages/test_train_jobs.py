@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+from datetime import datetime
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +35,18 @@ def test_the_run_updated_last_is_listed_first(tmp_path: Path) -> None:
     assert [row["train_id"] for row in ask(runs, LIST, limit="2", offset="1")["train_jobs"]] == [
         "./old"
     ]
+
+
+def test_a_page_of_the_list_has_ten_runs_unless_more_are_asked_for(tmp_path: Path) -> None:
+    runs = runs_below(tmp_path, *(f"run{number:02d}" for number in range(12)))
+
+    assert [len(ask(runs, LIST, **query)["train_jobs"]) for query in ({}, {"limit": "11"})] == [
+        10,
+        11,
+    ]
+    for limit in ("0", "1000"):
+        with pytest.raises(ApiError, match=r"'limit' should in \[1, 999\]"):
+            ask(runs, LIST, limit=limit)
 
 
 def test_a_list_opens_no_file_and_shows_the_tags_of_runs_that_were_asked_for(
@@ -117,6 +130,24 @@ def test_a_list_for_comparing_runs_reads_the_newest_ones_for_a_limited_time(
     assert (first["cache_status"], second["cache_status"]) == ("CACHED", "NOT_IN_CACHE")
 
 
+def test_only_a_list_of_more_than_a_hundred_rows_reads_runs(tmp_path: Path) -> None:
+    runs = runs_below(tmp_path, "a")
+
+    for limit, status in (("100", "NOT_IN_CACHE"), ("101", "CACHED")):
+        (row,) = ask(runs, LIST, limit=limit)["train_jobs"]
+        assert row["cache_status"] == status
+
+
+def test_runs_without_values_are_none_of_those_that_are_read_to_compare(tmp_path: Path) -> None:
+    for number in range(16):
+        write_lineage(tmp_path / f"lineage{number}", [TrainInfo(network="LeNet")])
+
+    rows = ask(runs_below(tmp_path, "old"), LIST, limit="999")["train_jobs"]
+
+    assert [row["train_id"] for row in rows if row["cache_status"] == "CACHED"] == ["./old"]
+    assert rows[-1]["train_id"] == "./old"
+
+
 def test_of_runs_chosen_by_hand_all_are_read(tmp_path: Path) -> None:
     names = [f"run{number:02d}" for number in range(20)]
     chosen = ApiRequest({"limit": ["999"]}, only=frozenset(f"./{name}" for name in names[1:]))
@@ -189,6 +220,41 @@ def test_files_are_counted_by_kind(tmp_path: Path) -> None:
     assert (row["summary_files"], row["lineage_files"], row["graph_files"]) == (1, 1, 1)
 
 
+def test_a_row_has_all_that_the_list_of_mindinsight_shows(tmp_path: Path) -> None:
+    path = write_summary(tmp_path / "a", [values_at(1, {"loss": 1.0})], 1_700_000_000)
+    other = write_summary(tmp_path / "a", [], 1_600_000_000)
+    for file, written in ((path, 1_700_000_123), (other, 1_600_000_000)):
+        os.utime(file, (written, written))
+
+    (row,) = ask(LoadedRuns(str(tmp_path)), LIST, train_id="./a")["train_jobs"]
+
+    tags = row.pop("plugins")
+    assert {kind: names for kind, names in tags.items() if names} == {"scalar": ["loss/scalar"]}
+    assert row == {
+        "train_id": "./a",
+        "relative_path": "./a",
+        "create_time": f"{datetime.fromtimestamp(1_700_000_000)}",
+        "update_time": f"{datetime.fromtimestamp(1_700_000_123)}",
+        "summary_files": 2,
+        "lineage_files": 0,
+        "graph_files": 0,
+        "profiler_dir": None,
+        "profiler_type": "",
+        "dump_dir": None,
+        "cache_status": "CACHED",
+        "is_integrity": True,
+    }
+
+
+@pytest.mark.skipif(os.name == "nt", reason="files of Windows have no such times")
+def test_a_file_time_before_the_calendar_is_shown_as_its_beginning(tmp_path: Path) -> None:
+    os.utime(write_summary(tmp_path / "a", []), (-5, -5))
+
+    (row,) = ask(LoadedRuns(str(tmp_path)), LIST)["train_jobs"]
+
+    assert row["update_time"] == f"{datetime.fromtimestamp(0)}"
+
+
 def test_runs_to_compare_are_read_and_unknown_ones_skipped(tmp_path: Path) -> None:
     runs = runs_below(tmp_path, "a")
     body = json.dumps({"train_ids": ["./nothing", "./a"]}).encode()
@@ -205,6 +271,54 @@ def test_runs_to_compare_are_read_and_unknown_ones_skipped(tmp_path: Path) -> No
 def test_a_body_without_runs_to_compare_is_refused(tmp_path: Path, body: bytes) -> None:
     with pytest.raises(ApiError, match="'train_ids' is required"):
         ask(runs_below(tmp_path), "datavisual/train-job-caches", body=body)
+
+
+@pytest.mark.parametrize(
+    ("body", "media_type", "code"),
+    [
+        (b'{"train_ids": "./a"}', "application/json", "50540001"),
+        (b'{"train_ids": ["./a", 3]}', "application/json", "50540001"),
+        (b'{"train_ids": ["./a"]}', "text/plain", "50540003"),
+    ],
+    ids=["no list", "no text", "no JSON"],
+)
+def test_runs_to_compare_are_a_list_of_names_in_json(
+    tmp_path: Path, body: bytes, media_type: str, code: str
+) -> None:
+    with pytest.raises(ApiError) as refused:
+        train_jobs.train_job_caches(
+            runs_below(tmp_path, "a"), ApiRequest(body=body, content_type=media_type)
+        )
+
+    assert refused.value.code == code
+
+
+def test_what_mindinsight_has_beside_runs_is_said_to_be_missing(tmp_path: Path) -> None:
+    runs = runs_below(tmp_path / "runs", "a")
+
+    assert train_jobs.ui_config(runs, ApiRequest()) == {"enable_debugger": False}
+    assert train_jobs.explain_jobs(runs, ApiRequest()) == {
+        "explain_jobs": [],
+        "name": "runs",
+        "total": 0,
+    }
+
+
+def test_tags_are_read_whether_a_manual_update_is_asked_for_or_not(tmp_path: Path) -> None:
+    runs = runs_below(tmp_path, "a")
+
+    for text in ("true", "FALSE"):
+        answer = ask(runs, PLUGINS, train_id="./a", manual_update=text)
+        assert answer["plugins"]["scalar"] == ["loss/scalar"]
+    with pytest.raises(ApiError, match="manual_update must be 'false' or 'true'"):
+        ask(runs, PLUGINS, train_id="./a", manual_update="1")
+
+
+def test_an_unknown_kind_of_tags_is_answered_with_the_known_ones(tmp_path: Path) -> None:
+    with pytest.raises(ApiError, match="'plugin_name' only can be one of") as refused:
+        ask(runs_below(tmp_path, "a"), "datavisual/single-job", plugin_name="x", train_id="./a")
+
+    assert refused.value.code == "5054500B"
 
 
 def test_tags_of_one_kind_are_sorted_as_they_are_shown(tmp_path: Path) -> None:
