@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import stat
@@ -157,9 +158,15 @@ def test_a_file_whose_path_leads_elsewhere_is_noticed_although_its_handle_works(
     file.append(frame([b"one"]))
     path.rename(path.with_name("elsewhere"))
     assert not file.is_intact()
+    path.symlink_to("elsewhere")
+    assert not file.is_intact()
+    path.unlink()
     path.write_bytes(b"somebody's")
     assert not file.is_intact()
 
+    assert not file.reopen()
+    assert file.missing() == append.MissingRecords(1, is_removed=True)
+    path.write_bytes(framed(b"theirs", b"one"))  # as long as ours
     assert not file.reopen()
     assert file.missing() == append.MissingRecords(1, is_removed=True)
 
@@ -178,6 +185,33 @@ def test_a_path_that_does_not_answer_leaves_a_handle_that_works(
     file.append(frame([b"one"]))
 
     assert path.read_bytes() == framed(b"one")
+
+
+@pytest.mark.parametrize("is_taken", [False, True])
+def test_a_descriptor_that_other_code_closed_is_theirs_from_then_on(
+    path: Path, is_taken: bool
+) -> None:
+    descriptor = _lowest_descriptor()
+    file = RecordFile(str(path))
+    file.append(frame([b"one"]))
+    os.close(descriptor)
+    others = path.with_name("theirs")
+    with others.open("wb", buffering=0) if is_taken else contextlib.nullcontext():
+        assert not file.is_intact()
+    with others.open("wb", buffering=0) as theirs:
+        assert theirs.fileno() == descriptor
+        file.close()
+        theirs.write(b"theirs")
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            file.append(frame([b"two"]))
+
+    assert (others.read_bytes(), path.read_bytes()) == (b"theirs", framed(b"one"))
+
+
+def _lowest_descriptor() -> int:
+    """The number that the next file gets."""
+    with open(os.devnull, "rb") as file:
+        return file.fileno()
 
 
 def test_a_copy_under_another_inode_goes_on_as_the_file(path: Path, file: RecordFile) -> None:
@@ -223,6 +257,43 @@ def test_the_records_that_a_cut_file_lacks_are_counted(
     assert file.missing() == append.MissingRecords(missing, end=end if missing else 0)
 
 
+def test_a_tear_of_which_a_part_is_lost_is_cut_off_and_no_record_before_it(
+    path: Path, file: RecordFile
+) -> None:
+    file.append(frame([b"first"]))
+    with (
+        mock.patch.object(append.os, "ftruncate", side_effect=OSError(errno.EIO, "dead")),
+        FaultyWrites(room=4, error=errno.EIO, at_most=4),
+        pytest.raises(OSError),
+    ):
+        file.append(frame([b"second"]))
+    os.truncate(path, file.size + 2)
+    assert file.reopen()
+    file.append(frame([b"third"]))
+
+    assert path.read_bytes() == framed(b"first", b"third")
+
+
+def test_of_a_file_that_is_continued_only_what_was_appended_can_be_missing(path: Path) -> None:
+    path.write_bytes(framed(b"format", b"1", b"2"))
+    file = RecordFile.existing(str(path), framed(b"format"))
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        file.append(frame([b"not open"]))
+    assert (file.size, file.records) == (22 + 17 * 2, 0)
+    assert file.missing() == append.MissingRecords()
+
+    assert file.reopen()
+    for payload in (b"3", b"4", b"5"):
+        file.append(frame([payload]))
+    assert (file.size, file.records) == (22 + 17 * 5, 3)
+    assert path.read_bytes() == framed(b"format", b"1", b"2", b"3", b"4", b"5")
+    for records, missing in ((4, 1), (3, 2), (2, 3), (1, 3)):
+        os.truncate(path, 22 + 17 * records + 3)
+        assert file.missing() == append.MissingRecords(missing, end=22 + 17 * records)
+    path.unlink()
+    assert file.missing() == append.MissingRecords(3, is_removed=True)
+
+
 def test_a_closed_file_goes_on_where_it_was(path: Path, file: RecordFile) -> None:
     file.append(frame([b"one"]))
     file.close()
@@ -238,6 +309,8 @@ def test_a_file_that_is_not_ours_any_more_is_not_reopened(
     path: Path, file: RecordFile, what_happened: str
 ) -> None:
     file.append(frame([b"one"]))
+    with FaultyWrites(room=3), pytest.raises(OSError, match="No space"):
+        file.append(frame([b"cut back"]))
     file.close()
     with path.open("ab", buffering=0) as other:
         if what_happened == "deleted":

@@ -54,6 +54,10 @@ def test_a_file_that_is_not_there_is_not_made(tmp_path: Path) -> None:
     for mode in ("rb", "r+b", "ab"):
         with pytest.raises(FileNotFoundError):
             open_regular(str(tmp_path / "file"), mode)
+        with pytest.raises(FileNotFoundError):
+            open_regular(str(tmp_path / "run" / "deep" / "file"), mode, root=str(tmp_path / "run"))
+        with pytest.raises(FileNotFoundError):
+            open_regular(str(tmp_path / "deep" / "file"), mode, root=str(tmp_path))
     assert os.listdir(tmp_path) == []
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import zipfile
 from pathlib import Path
 
@@ -100,6 +101,30 @@ def test_a_step_that_is_discarded_leaves_nothing(tmp_path: Path) -> None:
     writer.discard()
 
     assert [*tmp_path.iterdir()] == []
+
+
+@pytest.mark.parametrize("is_kept", [False, True])
+def test_a_writer_that_is_done_has_no_open_file(tmp_path: Path, is_kept: bool) -> None:
+    before = os.listdir("/dev/fd")
+    writer = WholeStepWriter(str(tmp_path))
+    writer.add(ARRAYS[0])
+    if is_kept:
+        writer.finish(WholeStep("torch", "2", 3))
+    writer.discard()
+    writer.discard()
+
+    assert os.listdir("/dev/fd") == before
+    assert [path.name for path in tmp_path.iterdir()] == ["whole_step_3.npz"] * is_kept
+
+
+def test_a_step_may_be_as_large_as_its_limit(tmp_path: Path) -> None:
+    writer = WholeStepWriter(str(tmp_path), max_bytes=100)
+    writer.add(np.zeros(5))
+    assert writer.size == 40
+    writer.add(np.zeros(60, np.uint8))
+    assert (writer.size, writer.is_too_large) == (100, False)
+    writer.add(np.zeros(1, np.uint8))
+    assert (writer.size, writer.is_too_large) == (101, True)
 
 
 def test_a_step_that_is_too_large_states_its_whole_size_and_leaves_nothing(tmp_path: Path) -> None:
