@@ -137,8 +137,8 @@ def test_a_failed_write_never_lengthens_a_file_that_somebody_has_cut(
         file.append(frame([b"whole"]))
     whole = path.read_bytes()
     os.truncate(path, left)
-    for room in (0, 1, min(size, 70_000)):
-        with FaultyWrites(room), pytest.raises(OSError, match="No space"):
+    for room, at_most in ((0, 9), (1, 9), (min(size, 70_000), LARGE), (14, 4)):
+        with FaultyWrites(room, at_most=at_most), pytest.raises(OSError, match="No space"):
             file.append(frame([bytes(size)]))
         assert path.read_bytes() == whole[:left], room
     assert not file.is_intact()
@@ -166,9 +166,24 @@ def test_a_file_whose_path_leads_elsewhere_is_noticed_although_its_handle_works(
 
     assert not file.reopen()
     assert file.missing() == append.MissingRecords(1, is_removed=True)
-    path.write_bytes(framed(b"theirs", b"one"))  # as long as ours
+    for theirs in (
+        framed(b"theirs", b"one"),
+        framed(b"format")[:9],
+        b"",
+    ):  # the first as long as ours
+        path.write_bytes(theirs)
+        assert not file.reopen()
+        assert file.missing() == append.MissingRecords(1, is_removed=True)
+
+
+def test_a_file_whose_first_record_is_not_known_is_told_by_its_inode_alone(
+    path: Path, file: RecordFile
+) -> None:
+    file.append(frame([b"one"]))
+    path.rename(path.with_name("elsewhere"))
+    path.write_bytes(framed(b"two"))
+
     assert not file.reopen()
-    assert file.missing() == append.MissingRecords(1, is_removed=True)
 
 
 @pytest.mark.parametrize(
@@ -298,6 +313,8 @@ def test_a_closed_file_goes_on_where_it_was(path: Path, file: RecordFile) -> Non
     file.append(frame([b"one"]))
     file.close()
     file.close()
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        file.append(frame([b"not open"]))
     assert file.reopen()
     file.append(frame([b"two"]))
 
@@ -321,6 +338,37 @@ def test_a_file_that_is_not_ours_any_more_is_not_reopened(
             assert try_lock(other.fileno())
 
         assert not file.reopen()
+
+
+@pytest.mark.parametrize("way", ["discarded", "dropped"])
+@pytest.mark.parametrize("what", ["empty", "a record", "somebody's"])
+def test_a_file_that_is_given_up_is_closed_and_an_empty_one_deleted(
+    path: Path, way: str, what: str
+) -> None:
+    descriptor = _lowest_descriptor()
+    file = RecordFile(str(path))
+    if what == "a record":
+        file.append(frame([b"one"]))
+    elif what == "somebody's":
+        path.rename(path.with_name("elsewhere"))
+        path.touch()
+    if way == "discarded":
+        file.discard()
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            file.append(frame([b"two"]))
+    del file
+
+    assert path.exists() == (what != "empty")
+    assert _lowest_descriptor() == descriptor
+
+
+def test_a_record_may_have_more_parts_than_a_system_takes_at_once(
+    path: Path, file: RecordFile
+) -> None:
+    parts = [bytes([number % 251]) for number in range(3000)]
+    file.append(parts)
+
+    assert (path.read_bytes(), file.size, file.records) == (b"".join(parts), 3000, 1)
 
 
 def test_a_live_file_is_locked_and_a_closed_one_is_not(path: Path, file: RecordFile) -> None:

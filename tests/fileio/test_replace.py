@@ -72,10 +72,14 @@ def test_the_bytes_are_on_the_disk_before_the_name_moves(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("is_below_a_root", [False, True])
-def test_the_directory_of_a_name_without_one_is_synced_too(
+def test_the_directory_of_the_file_is_synced_too_and_closed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_below_a_root: bool
 ) -> None:
-    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "run" / "deep"
+    folder.mkdir(parents=True)
+    monkeypatch.chdir(tmp_path if is_below_a_root else folder)
+    path, root = ("run/deep/file", "run") if is_below_a_root else ("file", None)
+    open_descriptors = os.listdir("/dev/fd")
     synced: list[int] = []
     real = os.fsync
     monkeypatch.setattr(
@@ -83,14 +87,15 @@ def test_the_directory_of_a_name_without_one_is_synced_too(
         "fsync",
         lambda descriptor: (synced.append(os.fstat(descriptor).st_ino), real(descriptor)),
     )
-    with replacement("file", root=str(tmp_path) if is_below_a_root else None) as file:
+    with replacement(path, root=root) as file:
         file.write(b"content")
 
-    assert synced == [os.stat("file").st_ino, os.stat(tmp_path).st_ino]
-    with replacement("file", root=str(tmp_path), is_synced=False) as file:
+    assert synced == [(folder / "file").stat().st_ino, folder.stat().st_ino]
+    assert os.listdir("/dev/fd") == open_descriptors
+    with replacement(path, root=root, is_synced=False) as file:
         file.write(b"other")
     assert len(synced) == 2
-    assert Path("file").read_bytes() == b"other"
+    assert (folder / "file").read_bytes() == b"other"
 
 
 def test_temporaries_of_processes_that_are_gone_are_removed_and_no_other_file(

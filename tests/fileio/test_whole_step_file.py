@@ -19,6 +19,7 @@ from mindsummary_lightning.values.whole_step import (
     StoredModule,
     StoredOptimizer,
     StoredState,
+    StoredTensor,
     StoredWeight,
     WholeStep,
 )
@@ -90,9 +91,27 @@ def test_bfloat16_is_held_as_bits_and_read_as_float32(tmp_path: Path) -> None:
 def test_steps_are_listed_by_their_number(tmp_path: Path) -> None:
     for step in (10, 9):
         written(tmp_path, step)
-    (tmp_path / "whole_step_x.npz").write_bytes(b"")
+    for name in ("whole_step_x.npz", "whole_step_8.npz.old", "a_whole_step_8.npz"):
+        (tmp_path / name).write_bytes(b"")
+    (tmp_path / "whole_step_7.npz").mkdir()
 
-    assert [*whole_step_paths(str(tmp_path))] == [9, 10]
+    paths = whole_step_paths(str(tmp_path))
+    assert [*paths.items()] == [
+        (step, str(tmp_path / f"whole_step_{step}.npz")) for step in (9, 10)
+    ]
+    assert {Path(path).stat().st_mode & 0o777 for path in paths.values()} == {0o600}
+
+
+def test_a_tensor_that_the_file_lacks_is_named(tmp_path: Path) -> None:
+    written(tmp_path)
+    path = str(tmp_path / "whole_step_1.npz")
+    lacking = StoredTensor("x", "array_9", "float32", (2, 3))
+
+    with pytest.raises(
+        ValueError, match=r"lacks the tensor array_9\. Record the step again"
+    ) as told:
+        WholeStepReader(path).array(lacking)
+    assert str(told.value).startswith(path)
 
 
 def test_a_step_that_is_discarded_leaves_nothing(tmp_path: Path) -> None:
