@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import logging
@@ -9,6 +10,7 @@ import math
 import os
 import shutil
 import weakref
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -18,7 +20,8 @@ import pytest
 
 from mindsummary_lightning.conversion.histograms import to_histogram
 from mindsummary_lightning.conversion.image_batches import batch_to_image
-from mindsummary_lightning.errors import RecordTooLargeError
+from mindsummary_lightning.errors import ForkedWriterError, RecordTooLargeError
+from mindsummary_lightning.fileio.append import MissingRecords, is_locked
 from mindsummary_lightning.maintenance.verify import verify_run
 from mindsummary_lightning.recording import event_files
 from mindsummary_lightning.recording.event_files import FileOptions
@@ -169,6 +172,58 @@ def test_a_value_of_the_file_before_is_not_a_repeat_in_the_next(run: Timed) -> N
 
     before, after = summary_paths(run.directory)
     assert len(record_bytes([])) < before.stat().st_size == after.stat().st_size
+
+
+def test_a_value_of_the_file_before_is_not_a_repeat_in_the_next_that_begins_with_a_graph(
+    run: Timed,
+) -> None:
+    graph = Graph((GraphNode("1", "Add"),))
+    run.scalar(1)
+    run.writer.begin_file()
+    run.writer.write_graph(graph)
+    run.scalar(1)
+
+    assert len(summary_paths(run.directory)) == 2
+    assert [event.what for event in read_events(run.directory)] == [
+        "MindSpore.Event:1",
+        (("a", 1.0),),
+        "MindSpore.Event:1",
+        graph,
+        (("a", 1.0),),
+    ]
+
+
+def test_a_file_that_was_closed_takes_a_graph_and_later_values_in_order(run: Timed) -> None:
+    graph = Graph((GraphNode("1", "Add"),))
+    run.scalar(1)
+    run.writer.release(run)
+    run.writer.write_graph(graph)
+    run.scalar(1)
+    run.writer.release(run)
+    run.scalar(2)
+
+    assert [event.what for event in read_events(run.directory)] == [
+        "MindSpore.Event:1",
+        (("a", 1.0),),
+        graph,
+        (("a", 1.0),),
+    ]
+    assert [event.step for event in read_events(run.directory)] == [0, 1, 0, 2]
+
+
+@pytest.mark.parametrize("way", ["later", "a write failed"])
+def test_a_graph_is_written_into_a_new_file_if_the_old_one_is_gone(run: Timed, way: str) -> None:
+    graph = Graph((GraphNode("1", "Add"),))
+    run.writer.write_graph(graph)
+    shutil.rmtree(run.directory)
+    if way == "later":
+        run.timer.now += 4
+    else:
+        with FaultyWrites(0, errno.ESTALE), pytest.raises(OSError, match="Stale"):
+            run.writer.write_graph(graph)
+    run.writer.write_graph(graph)
+
+    assert [event.what for event in read_events(run.directory)] == ["MindSpore.Event:1", graph]
 
 
 def test_a_further_file_of_limited_size_continues_the_one_before(tmp_path: Path) -> None:
@@ -414,6 +469,101 @@ def test_records_are_synced_when_their_seconds_have_passed(
     assert synced == expected
 
 
+def test_a_graph_is_synced_when_its_seconds_have_passed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Timed(tmp_path / "run", FileOptions(fsync_secs=2.0))
+    synced: list[float] = []
+    monkeypatch.setattr(
+        "mindsummary_lightning.fileio.append.RecordFile.sync",
+        lambda file: synced.append(run.timer.now),
+    )
+    for number in range(6):
+        run.writer.write_graph(Graph((GraphNode(str(number), "Add"),)))
+        run.timer.now += 1
+
+    assert synced == [2.0, 4.0]
+
+
+# ---- forks
+
+
+def _refused(write: Callable[[], object]) -> bool:
+    try:
+        write()
+    except ForkedWriterError as error:
+        return "was forked from the one that records the run" in str(error)
+    return False
+
+
+def test_a_writer_of_the_parent_writes_nothing_in_a_child(run: Timed) -> None:
+    run.scalar(1)
+    run.writer.write_lineage(TrainInfo(epoch=1))
+    before = {path: path.read_bytes() for path in run.directory.iterdir()}
+    assert is_locked(run.writer.summary_path) is True
+    run.writer.abandon_after_fork()
+
+    assert is_locked(run.writer.summary_path) is False  # its handle is closed
+    run.timer.now += 5
+    assert [
+        _refused(lambda: run.scalar(2)),
+        _refused(lambda: run.writer.write_graph(Graph((GraphNode("1", "Add"),)))),
+        _refused(lambda: run.writer.write_lineage(TrainInfo(epoch=2))),
+        _refused(lambda: run.writer.replace_custom(frozenset("a"), TrainInfo(epoch=2))),
+        _refused(run.writer.continue_file),
+    ] == [True] * 5
+    assert {path: path.read_bytes() for path in run.directory.iterdir()} == before
+
+
+@pytest.mark.parametrize("what", ["lineage", "a summary file"])
+def test_a_writer_that_has_only_one_kind_of_file_is_the_parents_too(run: Timed, what: str) -> None:
+    if what == "lineage":
+        run.writer.write_lineage(TrainInfo(epoch=1))
+    else:
+        run.scalar(1)
+    run.writer.abandon_after_fork()
+
+    assert _refused(lambda: run.scalar(2))
+
+
+def test_a_writer_that_has_written_nothing_is_the_childs_as_well(run: Timed) -> None:
+    run.writer.abandon_after_fork()
+    run.scalar(1)
+    run.writer.write_lineage(TrainInfo(epoch=1))
+
+    assert read_scalars(run.directory, "a") == [(1, 1.0)]
+    assert lineage_of(run) == [TrainInfo(epoch=1)]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_forked_child_is_refused_the_runs_of_its_parent_and_makes_its_own(
+    tmp_path: Path,
+) -> None:
+    user, options = Clock(), FileOptions()
+    mine = shared_event_writer(str(tmp_path / "mine"), options, user)
+    unused = shared_event_writer(str(tmp_path / "unused"), options, user)
+    mine.write_values(1, [("a", 1.0)])
+    child = os.fork()
+    if child == 0:
+        is_as_told = False
+        with contextlib.suppress(BaseException):
+            is_refused = _refused(lambda: mine.write_values(2, [("a", 2.0)]))
+            unused.write_values(3, [("a", 3.0)])
+            is_kept = shared_event_writer(str(tmp_path / "unused"), options, user) is unused
+            again = shared_event_writer(str(tmp_path / "mine"), options, user)
+            again.write_values(4, [("a", 4.0)])
+            is_as_told = is_refused and is_kept
+        os._exit(not is_as_told)
+    _, status = os.waitpid(child, 0)
+    mine.write_values(5, [("a", 5.0)])
+
+    assert status == 0
+    assert read_scalars(tmp_path / "unused", "a") == [(3, 3.0)]
+    assert len(summary_paths(tmp_path / "mine")) == 2
+    assert read_scalars(tmp_path / "mine", "a") == [(1, 1.0), (5, 5.0), (4, 4.0)]
+
+
 # ---- lineage
 
 
@@ -588,11 +738,48 @@ def test_a_lineage_file_that_somebody_replaced_is_read_again(run: Timed) -> None
     path.unlink()
     lineage_paths(run.directory)[0].rename(path)
     run.writer.write_lineage(EvaluationInfo("{}"))
+    assert run.writer.take_losses() == []
 
     assert [event.what for event in read_lineage(run.directory)][2:] == [
         TrainInfo(epoch=1),
         UserDefinedInfo({"of another process": 1}),
         EvaluationInfo("{}"),
+    ]
+
+
+def test_writes_of_lineage_that_are_lost_with_the_file_are_counted_once(run: Timed) -> None:
+    for epoch in range(3):
+        run.writer.write_lineage(TrainInfo(epoch=epoch))
+    (path,) = lineage_paths(run.directory)
+    copy = path.with_name("copy")
+    copy.write_bytes(path.read_bytes())
+    copy.replace(path)  # as a mount that numbers its files anew
+    run.writer.write_lineage(EvaluationInfo("{}"))
+    assert run.writer.take_losses() == []
+
+    for path in lineage_paths(run.directory):
+        path.unlink()
+    run.writer.write_lineage(UserDefinedInfo({"a": 1}))
+    assert run.writer.take_losses() == [MissingRecords(4, is_removed=True)]
+    assert run.writer.take_losses() == []
+    assert lineage_of(run) == [TrainInfo(), UserDefinedInfo({"a": 1})]
+    lineage_paths(run.directory)[0].unlink()
+    run.writer.write_lineage(UserDefinedInfo({"b": 1}))
+    assert run.writer.take_losses() == [MissingRecords(1, is_removed=True)]
+
+
+def test_a_new_run_takes_nothing_over_even_if_its_values_were_forgotten(run: Timed) -> None:
+    run.writer.write_lineage(TrainInfo(epoch=1), UserDefinedInfo({"old": 1}))
+    run.writer.begin_file(True)
+    run.writer.write_lineage(UserDefinedInfo({"new": 1}))
+    run.writer.forget_content()
+    run.writer.write_lineage(UserDefinedInfo({"newer": 1}))
+
+    assert lineage_of(run) == [
+        TrainInfo(epoch=1),
+        UserDefinedInfo({"old": 1}),
+        TrainInfo(),
+        UserDefinedInfo({"new": 1, "newer": 1}),
     ]
 
 

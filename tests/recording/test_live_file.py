@@ -93,6 +93,86 @@ def test_a_sync_that_fails_costs_no_value_and_is_said_once(
     assert ["may lack its last records" in message for message in caplog.messages] == [True]
 
 
+def test_after_a_sync_that_fails_the_next_value_looks_at_the_file_first(tmp_path: Path) -> None:
+    timer = Clock(0.0)
+    writer = writer_of(tmp_path, timer, fsync_secs=1.0)
+    writer.write_values(0, [("a", 0.0)])
+    timer.now += 1.0
+    failing = mock.patch(f"{APPEND}.fsync", side_effect=OSError(errno.EIO, "not kept"))
+    with failing, pytest.raises(UnsyncedError) as raised:
+        writer.write_values(1, [("a", 1.0)])
+    [path] = summary_paths(tmp_path)
+    assert raised.value.filename == str(path)
+    path.unlink()  # what the system had accepted is gone
+    writer.write_values(2, [("a", 2.0)])
+
+    assert read_scalars(tmp_path, "a") == [(2, 2.0)]
+    assert [(loss.count, loss.is_removed) for loss in writer.take_losses()] == [(2, True)]
+    assert writer.take_losses() == []
+
+
+def test_a_sync_waits_for_the_file_that_is_open_and_for_no_other(tmp_path: Path) -> None:
+    writer = writer_of(tmp_path, Clock(0.0))
+    with mock.patch(f"{APPEND}.fsync") as synced:
+        writer.sync()
+        assert not synced.called
+        writer.write_values(0, [("a", 0.0)])
+        assert not synced.called
+        writer.sync()
+        writer.sync()
+        assert synced.call_count == 2
+        writer.release(writer)
+        writer.sync()
+        writer.begin_file()
+        writer.sync()
+    assert synced.call_count == 2
+
+
+def test_a_time_out_where_the_file_is_opened_again_is_the_only_one_of_its_call(
+    tmp_path: Path,
+) -> None:
+    timer = Clock(0.0)
+    writer = writer_of(tmp_path, timer)
+    writer.write_values(0, [("a", 0.0)])
+    with FaultyWrites(0, errno.EIO), pytest.raises(OSError, match=r"(?i)input/output"):
+        writer.write_values(1, [("a", 1.0)])
+
+    waited: list[float] = []
+
+    def time_out(seconds: float) -> None:
+        waited.append(seconds)
+        timer.now += seconds
+
+    with FaultyPlace(tmp_path, time_out) as place:
+        place.down, place.time_out_s = errno.ETIMEDOUT, 30.0
+        for step in (2, 3):
+            with pytest.raises(OSError, match="timed out"):
+                writer.write_values(step, [("a", 2.0)])
+        assert waited == [30.0]
+        place.down = None
+        timer.now += 4.0
+        writer.write_values(4, [("a", 4.0)])
+
+    assert read_scalars(tmp_path, "a") == [(0, 0.0), (4, 4.0)]
+
+
+@pytest.mark.parametrize(("after_s", "is_noticed"), [(3.9, False), (4.0, True)])
+def test_the_file_is_looked_at_every_four_seconds(
+    tmp_path: Path, after_s: float, is_noticed: bool
+) -> None:
+    timer = Clock(100.0)
+    writer = writer_of(tmp_path, timer)
+    for step in range(3):
+        timer.now += 4.0
+        writer.write_values(step, [("a", 0.0)])
+    summary_paths(tmp_path)[0].unlink()
+    timer.now += after_s
+    writer.write_values(9, [("a", 0.0)])
+
+    assert len(summary_paths(tmp_path)) == is_noticed
+    assert [loss.count for loss in writer.take_losses()] == [3] * is_noticed
+
+
 def test_a_sync_that_fails_raises_if_the_user_wants_that(tmp_path: Path) -> None:
     record = RunRecorder(str(tmp_path), raise_exception=True)
     record.write_values(0, [("a", 0.0)])
