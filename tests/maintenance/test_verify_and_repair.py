@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 from mindsummary_lightning.conversion.image_batches import batch_to_image
-
 from mindsummary_lightning.fileformat.file_names import MAX_TIMESTAMP, is_summary_name
 from mindsummary_lightning.fileformat.framing import frame
 from mindsummary_lightning.maintenance import verify
@@ -540,7 +539,8 @@ def test_the_tags_and_buckets_that_mindinsight_keeps_are_no_warning_and_one_more
             str(path),
             offset,
             False,
-            "histogram 'h' at step 2 has 91 buckets; MindInsight drops histograms with more than 90",
+            "histogram 'h' at step 2 has 91 buckets; MindInsight drops histograms with more than "
+            "90",
         ),
         Finding(
             str(tmp_path),
@@ -716,6 +716,23 @@ def test_the_damaged_file_is_kept_with_its_mode_and_costs_no_room_where_links_ar
     assert path.read_bytes() == content[:-4]
     assert [*(tmp_path / ".damaged").iterdir()] == [kept]
     assert repair_run(str(tmp_path)) == []
+
+
+def test_a_rebuilt_file_of_which_the_disk_lost_a_part_replaces_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_summary(tmp_path, [*_RECORDS, b"torn"])
+    before = path.read_bytes()
+
+    def lose(descriptor: int) -> None:
+        os.ftruncate(descriptor, os.fstat(descriptor).st_size - 1)
+
+    monkeypatch.setattr(os, "fsync", lose)
+    with pytest.raises(OSError, match="the rebuilt file does not read back as it was written"):
+        repair_run(str(tmp_path))
+
+    assert path.read_bytes() == before
+    assert [*tmp_path.iterdir()] == [path]
 
 
 def test_what_a_repair_tells_of_each_damaged_file_is_what_it_did(tmp_path: Path) -> None:
