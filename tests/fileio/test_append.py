@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 import stat
@@ -13,6 +12,7 @@ from mindsummary_lightning.fileformat.framing import OVERHEAD, frame
 from mindsummary_lightning.fileio import append
 from mindsummary_lightning.fileio.append import RecordFile, try_lock
 from tests.fileio.faulty import FaultyWrites
+from tests.fileio.handles import open_handles
 
 LARGE = 200_000  # bytes; beyond what is joined before it is written
 
@@ -204,29 +204,24 @@ def test_a_path_that_does_not_answer_leaves_a_handle_that_works(
 
 @pytest.mark.parametrize("is_taken", [False, True])
 def test_a_descriptor_that_other_code_closed_is_theirs_from_then_on(
-    path: Path, is_taken: bool
+    path: Path, file: RecordFile, is_taken: bool
 ) -> None:
-    descriptor = _lowest_descriptor()
-    file = RecordFile(str(path))
     file.append(frame([b"one"]))
+    (descriptor,) = open_handles(path.stat())
     os.close(descriptor)
-    others = path.with_name("theirs")
-    with others.open("wb", buffering=0) if is_taken else contextlib.nullcontext():
+    with path.with_name("theirs").open("wb") as theirs:
+        if is_taken:
+            os.dup2(theirs.fileno(), descriptor)
         assert not file.is_intact()
-    with others.open("wb", buffering=0) as theirs:
-        assert theirs.fileno() == descriptor
-        file.close()
-        theirs.write(b"theirs")
         with pytest.raises(OSError, match="Bad file descriptor"):
             file.append(frame([b"two"]))
+        os.dup2(theirs.fileno(), descriptor)
+    file.close()
+    os.write(descriptor, b"theirs")
+    os.close(descriptor)
 
-    assert (others.read_bytes(), path.read_bytes()) == (b"theirs", framed(b"one"))
-
-
-def _lowest_descriptor() -> int:
-    """The number that the next file gets."""
-    with open(os.devnull, "rb") as file:
-        return file.fileno()
+    assert path.with_name("theirs").read_bytes() == b"theirs"
+    assert path.read_bytes() == framed(b"one")
 
 
 def test_a_copy_under_another_inode_goes_on_as_the_file(path: Path, file: RecordFile) -> None:
@@ -309,6 +304,16 @@ def test_of_a_file_that_is_continued_only_what_was_appended_can_be_missing(path:
     assert file.missing() == append.MissingRecords(3, is_removed=True)
 
 
+def test_a_file_that_grows_before_it_is_continued_is_left_as_it_is(path: Path) -> None:
+    path.write_bytes(framed(b"format", b"1"))
+    file = RecordFile.existing(str(path), framed(b"format"))
+    with path.open("ab") as other:
+        other.write(framed(b"theirs"))
+
+    assert not file.reopen()
+    assert path.read_bytes() == framed(b"format", b"1", b"theirs")
+
+
 def test_a_closed_file_goes_on_where_it_was(path: Path, file: RecordFile) -> None:
     file.append(frame([b"one"]))
     file.close()
@@ -345,8 +350,8 @@ def test_a_file_that_is_not_ours_any_more_is_not_reopened(
 def test_a_file_that_is_given_up_is_closed_and_an_empty_one_deleted(
     path: Path, way: str, what: str
 ) -> None:
-    descriptor = _lowest_descriptor()
     file = RecordFile(str(path))
+    status = path.stat()
     if what == "a record":
         file.append(frame([b"one"]))
     elif what == "somebody's":
@@ -359,7 +364,7 @@ def test_a_file_that_is_given_up_is_closed_and_an_empty_one_deleted(
     del file
 
     assert path.exists() == (what != "empty")
-    assert _lowest_descriptor() == descriptor
+    assert open_handles(status) == []
 
 
 def test_a_record_may_have_more_parts_than_a_system_takes_at_once(

@@ -17,6 +17,7 @@ from mindsummary_lightning.fileio.replace import (
     replacement,
     temporary_name,
 )
+from tests.fileio.handles import open_handles
 
 
 def test_a_file_is_made_and_then_replaced(tmp_path: Path) -> None:
@@ -79,7 +80,6 @@ def test_the_directory_of_the_file_is_synced_too_and_closed(
     folder.mkdir(parents=True)
     monkeypatch.chdir(tmp_path if is_below_a_root else folder)
     path, root = ("run/deep/file", "run") if is_below_a_root else ("file", None)
-    open_descriptors = os.listdir("/dev/fd")
     synced: list[int] = []
     real = os.fsync
     monkeypatch.setattr(
@@ -91,7 +91,7 @@ def test_the_directory_of_the_file_is_synced_too_and_closed(
         file.write(b"content")
 
     assert synced == [(folder / "file").stat().st_ino, folder.stat().st_ino]
-    assert os.listdir("/dev/fd") == open_descriptors
+    assert open_handles(folder.stat()) == []
     with replacement(path, root=root, is_synced=False) as file:
         file.write(b"other")
     assert len(synced) == 2

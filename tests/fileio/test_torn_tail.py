@@ -32,6 +32,16 @@ def test_a_torn_tail_is_cut_back_to_the_last_whole_record(path: Path, size: int)
     assert cut.read_bytes() == WHOLE[kept:size]
 
 
+@pytest.mark.parametrize("size", [1, 12, len(RECORDS[0]) - 1])
+def test_a_file_of_a_torn_record_alone_is_cut_to_nothing(path: Path, size: int) -> None:
+    path.write_bytes(WHOLE[:size])
+
+    assert cut_torn_tail(str(path)) == size
+    assert path.read_bytes() == b""
+    (cut,) = (path.parent / ".damaged").iterdir()
+    assert cut.read_bytes() == WHOLE[:size]
+
+
 @pytest.mark.parametrize("zeros", [1, 12, 16, 4096, 3 << 20])
 def test_a_tail_of_zeros_is_cut(path: Path, zeros: int) -> None:
     path.write_bytes(WHOLE + bytes(zeros))

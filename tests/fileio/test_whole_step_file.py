@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import zipfile
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from mindsummary_lightning.values.whole_step import (
     StoredWeight,
     WholeStep,
 )
+from tests.fileio.handles import open_handles
 
 ARRAYS = (
     np.arange(6.0).reshape(2, 3),
@@ -30,6 +30,8 @@ ARRAYS = (
     np.float32(3) * np.ones(()),
     np.zeros((0, 3)),
     np.array([True, False]),
+    np.array([[7, 8, 9]], np.int16),
+    np.array([[[7.5], [8.5]]]),
 )
 
 
@@ -75,6 +77,21 @@ def test_numpy_reads_the_file(tmp_path: Path) -> None:
 
     with np.load(tmp_path / "whole_step_1.npz") as file:
         assert file["array_0"].tolist() == ARRAYS[0].tolist()
+
+
+def test_a_tensor_is_told_by_its_place_and_its_array(tmp_path: Path) -> None:
+    writer = WholeStepWriter(str(tmp_path))
+
+    assert [
+        writer.add(np.zeros((2, 3), np.float16), "x.a"),
+        writer.add(np.zeros((4,), np.uint16), "x.b", "bfloat16"),
+        writer.add(np.zeros((), np.int64)),
+    ] == [
+        StoredTensor("x.a", "array_0", "float16", (2, 3)),
+        StoredTensor("x.b", "array_1", "bfloat16", (4,)),
+        StoredTensor("", "array_2", "int64", ()),
+    ]
+    writer.discard()
 
 
 def test_bfloat16_is_held_as_bits_and_read_as_float32(tmp_path: Path) -> None:
@@ -124,15 +141,17 @@ def test_a_step_that_is_discarded_leaves_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("is_kept", [False, True])
 def test_a_writer_that_is_done_has_no_open_file(tmp_path: Path, is_kept: bool) -> None:
-    before = os.listdir("/dev/fd")
     writer = WholeStepWriter(str(tmp_path))
     writer.add(ARRAYS[0])
+    (temporary,) = tmp_path.iterdir()
+    status = temporary.stat()
+    assert len(open_handles(status)) == 1
     if is_kept:
         writer.finish(WholeStep("torch", "2", 3))
     writer.discard()
     writer.discard()
 
-    assert os.listdir("/dev/fd") == before
+    assert open_handles(status) == []
     assert [path.name for path in tmp_path.iterdir()] == ["whole_step_3.npz"] * is_kept
 
 

@@ -50,6 +50,7 @@ from tests.support import (
     read_values,
     record_bytes,
     summary_paths,
+    whole_payloads,
 )
 
 HISTOGRAM = to_histogram(np.arange(5.0))
@@ -292,6 +293,56 @@ def test_an_event_that_is_too_large_keeps_no_other_from_the_file(
         run.writer.write_values(1, [("large", large), ("s", 1.0), ("t", TENSOR)])
 
     assert [tag for _, tag, _ in read_values(run.directory)] == ["s", "t"]
+
+
+def test_an_event_may_be_as_large_as_its_limit(run: Timed, monkeypatch: pytest.MonkeyPatch) -> None:
+    large = Tensor(np.ones(50_000))
+    run.writer.write_values(1, [("t", large)])
+    largest = max(len(payload) for payload in whole_payloads(summary_paths(run.directory)[0]))
+
+    monkeypatch.setattr("mindsummary_lightning.recording.event_writer.MAX_EVENT", largest)
+    run.writer.write_values(2, [("t", large)])
+    monkeypatch.setattr("mindsummary_lightning.recording.event_writer.MAX_EVENT", largest - 1)
+    with pytest.raises(RecordTooLargeError, match=f"{largest - 1} bytes .*, got {largest}"):
+        run.writer.write_values(3, [("t", large)])
+    assert [step for step, _, _ in read_values(run.directory)] == [1, 2]
+
+
+@pytest.mark.parametrize("factor", [0, 3])
+def test_a_large_record_needs_so_many_times_its_size_of_free_space(
+    tmp_path: Path, factor: int
+) -> None:
+    run = Timed(tmp_path / "run", FileOptions(free_space_factor=factor))
+    large, small = Tensor(np.ones(20_000)), Tensor(np.ones(16_000))  # of 4 bytes each
+    run.writer.write_values(1, [("t", large)])
+    size = max(len(payload) for payload in whole_payloads(summary_paths(run.directory)[0])) + 16
+    for step, free, value in (
+        (2, factor * size, large),
+        (3, 0, small),
+        (4, factor * size - 1, large),
+    ):
+        with mock.patch("shutil.disk_usage", return_value=mock.Mock(free=free)) as asked:
+            if step == 4 and factor:
+                with pytest.raises(OSError, match=f"must be at least {needed} bytes, got {free}"):
+                    run.writer.write_values(step, [("t", value)])
+            else:
+                run.writer.write_values(step, [("t", value)])
+        assert asked.called == (value is large and factor > 0)
+
+    assert [step for step, _, _ in read_values(run.directory)] == [1, 2, 3, 4][: 4 - (factor > 0)]
+
+
+def test_more_tensors_than_mindinsight_shows_are_told_once(
+    run: Timed, caplog: pytest.LogCaptureFixture
+) -> None:
+    for number in range(6):
+        run.writer.write_values(number, [(f"t{number}", TENSOR), ("t0", HISTOGRAM)])
+    assert not caplog.records
+    run.writer.write_values(6, [("t6", TENSOR), ("t7", TENSOR)])
+    run.writer.write_values(7, [("t8", TENSOR)])
+
+    (message,) = caplog.messages
+    assert message.startswith(f"{run.directory} has 8 tensor tags so far. MindInsight shows the 6 ")
 
 
 # ---- which file is live
