@@ -208,8 +208,8 @@ def test_a_descriptor_that_other_code_closed_is_theirs_from_then_on(
 ) -> None:
     file.append(frame([b"one"]))
     (descriptor,) = open_handles(path.stat())
-    os.close(descriptor)
     with path.with_name("theirs").open("wb") as theirs:
+        os.close(descriptor)
         if is_taken:
             os.dup2(theirs.fileno(), descriptor)
         assert not file.is_intact()

@@ -316,11 +316,8 @@ def test_a_large_record_needs_so_many_times_its_size_of_free_space(
     large, small = Tensor(np.ones(20_000)), Tensor(np.ones(16_000))  # of 4 bytes each
     run.writer.write_values(1, [("t", large)])
     size = max(len(payload) for payload in whole_payloads(summary_paths(run.directory)[0])) + 16
-    for step, free, value in (
-        (2, factor * size, large),
-        (3, 0, small),
-        (4, factor * size - 1, large),
-    ):
+    needed = factor * size
+    for step, free, value in ((2, needed, large), (3, 0, small), (4, needed - 1, large)):
         with mock.patch("shutil.disk_usage", return_value=mock.Mock(free=free)) as asked:
             if step == 4 and factor:
                 with pytest.raises(OSError, match=f"must be at least {needed} bytes, got {free}"):
