@@ -816,9 +816,14 @@ def test_writes_of_lineage_that_are_lost_with_the_file_are_counted_once(run: Tim
     assert run.writer.take_losses() == [MissingRecords(1, is_removed=True)]
 
 
-def test_a_new_run_takes_nothing_over_even_if_its_values_were_forgotten(run: Timed) -> None:
+@pytest.mark.parametrize("is_forgotten", [False, True])
+def test_a_new_run_takes_nothing_over_even_if_its_values_were_forgotten(
+    run: Timed, is_forgotten: bool
+) -> None:
     run.writer.write_lineage(TrainInfo(epoch=1), UserDefinedInfo({"old": 1}))
     run.writer.begin_file(True)
+    if is_forgotten:
+        run.writer.forget_content()
     run.writer.write_lineage(UserDefinedInfo({"new": 1}))
     run.writer.forget_content()
     run.writer.write_lineage(UserDefinedInfo({"newer": 1}))
