@@ -35,6 +35,7 @@ from mindsummary_lightning.values import (
     Image,
     LossLandscape,
     Points,
+    SummaryValue,
     Tensor,
     TrainInfo,
     UserDefinedInfo,
@@ -109,6 +110,26 @@ def test_a_changed_value_at_the_same_step_is_written_with_one_warning(
     assert read_scalars(run.directory, "a") == [(1, 1.0), (1, 2.0), (1, 3.0)]
     assert [line.levelno for line in caplog.records] == [logging.WARNING]
     assert "scalar 'a' is recorded again at step 1 with another value" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (math.nan, 2.0),
+        (2.0, math.nan),
+        (math.inf, -math.inf),
+        (TENSOR, TENSOR),
+        (PICTURE, batch_to_image(np.ones((1, 1, 2, 2), np.uint8))),
+    ],
+    ids=["not NaN", "NaN", "infinity", "a tensor again", "another image"],
+)
+def test_what_is_not_known_to_be_the_same_is_written(
+    run: Timed, first: SummaryValue, second: SummaryValue
+) -> None:
+    for value in (first, second):
+        run.writer.write_values(1, [("a", value)])
+
+    assert [tag for _, tag, _ in read_values(run.directory)] == ["a", "a"]
 
 
 @pytest.mark.parametrize(
@@ -452,6 +473,10 @@ def test_a_graph_counts_as_the_two_tags_that_mindinsight_lists(
     run.writer.write_values(1, [("more", 1.0)])
 
     assert ["has 301 tags so far" in message for message in caplog.messages] == [True]
+    other = Timed(run.directory.with_name("other"))
+    other.writer.write_values(1, [(f"t{number}", 1.0) for number in range(299)])
+    other.writer.write_graph(graph)
+    assert f"{other.directory} has 301 tags so far" in caplog.messages[-1]
     [finding] = [line for line in verify_run(str(run.directory)) if "tags" in line.message]
     assert finding.message.startswith("the run has 301 tags")
 
