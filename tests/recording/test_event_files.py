@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -142,8 +144,9 @@ def test_unfinished_records_of_older_files_are_cut_once_for_each_directory(
         write_lineage(run, [TrainInfo(epoch=1)], second=6),
     ]
     append_bytes(torn[1], b"also torn")
-    theirs = run / _name(7)
+    theirs, copy = run / _name(7), run / "copy_of_a_lineage_file"
     theirs.write_bytes(b"theirs")
+    copy.write_bytes(torn[1].read_bytes())
     files = EventFiles(str(run), FileOptions(), Clock(_NOW))
     files.prepare()
 
@@ -155,6 +158,7 @@ def test_unfinished_records_of_older_files_are_cut_once_for_each_directory(
     assert len(whole_payloads(torn[0])) == 2
     assert len(whole_payloads(torn[1])) == 1
     assert theirs.read_bytes() == b"theirs"
+    assert copy.read_bytes().endswith(b"also torn")
     append_bytes(torn[0], b"torn again")
     files.prepare()
     assert torn[0].read_bytes().endswith(b"torn again")
@@ -177,3 +181,24 @@ def test_a_lineage_file_of_the_second_counts_for_the_first_file_of_a_summary(
     assert _created(files) == _NOW + 21
     files.reset_second()
     assert _created(files) == _NOW + 22
+
+
+def test_where_a_directory_has_a_time_of_full_seconds_a_file_of_another_host_is_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def in_full_seconds(path: str, **options: bool) -> SimpleNamespace:
+        found = real(path, **options)
+        return SimpleNamespace(
+            st_dev=found.st_dev, st_ino=found.st_ino, st_mtime_ns=_NOW * 1_000_000_000
+        )
+
+    real = os.stat
+    files = EventFiles(str(tmp_path), FileOptions(), Clock(_NOW))
+    monkeypatch.setattr("mindsummary_lightning.recording.event_files.os.stat", in_full_seconds)
+    seconds = [_created(files)]
+    for second in (_NOW + 50, _NOW + 60):
+        (tmp_path / _name(second)).touch()
+        files.reset_second()
+        seconds.append(_created(files))
+
+    assert seconds == [_NOW, _NOW + 51, _NOW + 61]
