@@ -6,6 +6,7 @@ import os
 import socket
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -186,19 +187,21 @@ def test_a_lineage_file_of_the_second_counts_for_the_first_file_of_a_summary(
 def test_where_a_directory_has_a_time_of_full_seconds_a_file_of_another_host_is_seen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def in_full_seconds(path: str, **options: bool) -> SimpleNamespace:
+    def in_full_seconds(path: str, **options: Any) -> Any:
         found = real(path, **options)
-        return SimpleNamespace(
-            st_dev=found.st_dev, st_ino=found.st_ino, st_mtime_ns=_NOW * 1_000_000_000
-        )
+        if path != str(tmp_path):
+            return found
+        facts = {name: getattr(found, name) for name in dir(found) if name.startswith("st_")}
+        return SimpleNamespace(**{**facts, "st_mtime_ns": _NOW * 1_000_000_000})
 
     real = os.stat
     files = EventFiles(str(tmp_path), FileOptions(), Clock(_NOW))
-    monkeypatch.setattr("mindsummary_lightning.recording.event_files.os.stat", in_full_seconds)
-    seconds = [_created(files)]
-    for second in (_NOW + 50, _NOW + 60):
-        (tmp_path / _name(second)).touch()
-        files.reset_second()
-        seconds.append(_created(files))
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "stat", in_full_seconds)
+        seconds = [_created(files)]
+        for second in (_NOW + 50, _NOW + 60):
+            (tmp_path / _name(second)).touch()
+            files.reset_second()
+            seconds.append(_created(files))
 
     assert seconds == [_NOW, _NOW + 51, _NOW + 61]
