@@ -12,6 +12,7 @@ from mindsummary_lightning.fileformat.framing import OVERHEAD, frame
 from mindsummary_lightning.fileio import append
 from mindsummary_lightning.fileio.append import RecordFile, try_lock
 from tests.fileio.faulty import FaultyWrites
+from tests.fileio.handles import open_handles
 
 LARGE = 200_000  # bytes; beyond what is joined before it is written
 
@@ -136,8 +137,8 @@ def test_a_failed_write_never_lengthens_a_file_that_somebody_has_cut(
         file.append(frame([b"whole"]))
     whole = path.read_bytes()
     os.truncate(path, left)
-    for room in (0, 1, min(size, 70_000)):
-        with FaultyWrites(room), pytest.raises(OSError, match="No space"):
+    for room, at_most in ((0, 9), (1, 9), (min(size, 70_000), LARGE), (14, 4)):
+        with FaultyWrites(room, at_most=at_most), pytest.raises(OSError, match="No space"):
             file.append(frame([bytes(size)]))
         assert path.read_bytes() == whole[:left], room
     assert not file.is_intact()
@@ -157,11 +158,32 @@ def test_a_file_whose_path_leads_elsewhere_is_noticed_although_its_handle_works(
     file.append(frame([b"one"]))
     path.rename(path.with_name("elsewhere"))
     assert not file.is_intact()
+    path.symlink_to("elsewhere")
+    assert not file.is_intact()
+    path.unlink()
     path.write_bytes(b"somebody's")
     assert not file.is_intact()
 
     assert not file.reopen()
     assert file.missing() == append.MissingRecords(1, is_removed=True)
+    for theirs in (
+        framed(b"theirs", b"one"),
+        framed(b"format")[:9],
+        b"",
+    ):  # the first as long as ours
+        path.write_bytes(theirs)
+        assert not file.reopen()
+        assert file.missing() == append.MissingRecords(1, is_removed=True)
+
+
+def test_a_file_whose_first_record_is_not_known_is_told_by_its_inode_alone(
+    path: Path, file: RecordFile
+) -> None:
+    file.append(frame([b"one"]))
+    path.rename(path.with_name("elsewhere"))
+    path.write_bytes(framed(b"two"))
+
+    assert not file.reopen()
 
 
 @pytest.mark.parametrize(
@@ -177,6 +199,28 @@ def test_a_path_that_does_not_answer_leaves_a_handle_that_works(
         file.reopen()
     file.append(frame([b"one"]))
 
+    assert path.read_bytes() == framed(b"one")
+
+
+@pytest.mark.parametrize("is_taken", [False, True])
+def test_a_descriptor_that_other_code_closed_is_theirs_from_then_on(
+    path: Path, file: RecordFile, is_taken: bool
+) -> None:
+    file.append(frame([b"one"]))
+    (descriptor,) = open_handles(path.stat())
+    with path.with_name("theirs").open("wb") as theirs:
+        os.close(descriptor)
+        if is_taken:
+            os.dup2(theirs.fileno(), descriptor)
+        assert not file.is_intact()
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            file.append(frame([b"two"]))
+        os.dup2(theirs.fileno(), descriptor)
+    file.close()
+    os.write(descriptor, b"theirs")
+    os.close(descriptor)
+
+    assert path.with_name("theirs").read_bytes() == b"theirs"
     assert path.read_bytes() == framed(b"one")
 
 
@@ -223,10 +267,59 @@ def test_the_records_that_a_cut_file_lacks_are_counted(
     assert file.missing() == append.MissingRecords(missing, end=end if missing else 0)
 
 
+def test_a_tear_of_which_a_part_is_lost_is_cut_off_and_no_record_before_it(
+    path: Path, file: RecordFile
+) -> None:
+    file.append(frame([b"first"]))
+    with (
+        mock.patch.object(append.os, "ftruncate", side_effect=OSError(errno.EIO, "dead")),
+        FaultyWrites(room=4, error=errno.EIO, at_most=4),
+        pytest.raises(OSError),
+    ):
+        file.append(frame([b"second"]))
+    os.truncate(path, file.size + 2)
+    assert file.reopen()
+    file.append(frame([b"third"]))
+
+    assert path.read_bytes() == framed(b"first", b"third")
+
+
+def test_of_a_file_that_is_continued_only_what_was_appended_can_be_missing(path: Path) -> None:
+    path.write_bytes(framed(b"format", b"1", b"2"))
+    file = RecordFile.existing(str(path), framed(b"format"))
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        file.append(frame([b"not open"]))
+    assert (file.size, file.records) == (22 + 17 * 2, 0)
+    assert file.missing() == append.MissingRecords()
+
+    assert file.reopen()
+    for payload in (b"3", b"4", b"5"):
+        file.append(frame([payload]))
+    assert (file.size, file.records) == (22 + 17 * 5, 3)
+    assert path.read_bytes() == framed(b"format", b"1", b"2", b"3", b"4", b"5")
+    for records, missing in ((4, 1), (3, 2), (2, 3), (1, 3)):
+        os.truncate(path, 22 + 17 * records + 3)
+        assert file.missing() == append.MissingRecords(missing, end=22 + 17 * records)
+    path.unlink()
+    assert file.missing() == append.MissingRecords(3, is_removed=True)
+
+
+def test_a_file_that_grows_before_it_is_continued_is_left_as_it_is(path: Path) -> None:
+    path.write_bytes(framed(b"format", b"1"))
+    file = RecordFile.existing(str(path), framed(b"format"))
+    with path.open("ab") as other:
+        other.write(framed(b"theirs"))
+
+    assert not file.reopen()
+    assert path.read_bytes() == framed(b"format", b"1", b"theirs")
+
+
 def test_a_closed_file_goes_on_where_it_was(path: Path, file: RecordFile) -> None:
     file.append(frame([b"one"]))
     file.close()
     file.close()
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        file.append(frame([b"not open"]))
     assert file.reopen()
     file.append(frame([b"two"]))
 
@@ -238,6 +331,8 @@ def test_a_file_that_is_not_ours_any_more_is_not_reopened(
     path: Path, file: RecordFile, what_happened: str
 ) -> None:
     file.append(frame([b"one"]))
+    with FaultyWrites(room=3), pytest.raises(OSError, match="No space"):
+        file.append(frame([b"cut back"]))
     file.close()
     with path.open("ab", buffering=0) as other:
         if what_happened == "deleted":
@@ -248,6 +343,37 @@ def test_a_file_that_is_not_ours_any_more_is_not_reopened(
             assert try_lock(other.fileno())
 
         assert not file.reopen()
+
+
+@pytest.mark.parametrize("way", ["discarded", "dropped"])
+@pytest.mark.parametrize("what", ["empty", "a record", "somebody's"])
+def test_a_file_that_is_given_up_is_closed_and_an_empty_one_deleted(
+    path: Path, way: str, what: str
+) -> None:
+    file = RecordFile(str(path))
+    status = path.stat()
+    if what == "a record":
+        file.append(frame([b"one"]))
+    elif what == "somebody's":
+        path.rename(path.with_name("elsewhere"))
+        path.touch()
+    if way == "discarded":
+        file.discard()
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            file.append(frame([b"two"]))
+    del file
+
+    assert path.exists() == (what != "empty")
+    assert open_handles(status) == []
+
+
+def test_a_record_may_have_more_parts_than_a_system_takes_at_once(
+    path: Path, file: RecordFile
+) -> None:
+    parts = [bytes([number % 251]) for number in range(3000)]
+    file.append(parts)
+
+    assert (path.read_bytes(), file.size, file.records) == (b"".join(parts), 3000, 1)
 
 
 def test_a_live_file_is_locked_and_a_closed_one_is_not(path: Path, file: RecordFile) -> None:

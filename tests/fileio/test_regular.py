@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mindsummary_lightning.fileio.regular import open_regular, read_regular
+from mindsummary_lightning.fileio.regular import files_below, open_regular, read_regular
 from mindsummary_lightning.fileio.replace import replacement
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows has none of them")
@@ -54,6 +54,10 @@ def test_a_file_that_is_not_there_is_not_made(tmp_path: Path) -> None:
     for mode in ("rb", "r+b", "ab"):
         with pytest.raises(FileNotFoundError):
             open_regular(str(tmp_path / "file"), mode)
+        with pytest.raises(FileNotFoundError):
+            open_regular(str(tmp_path / "run" / "deep" / "file"), mode, root=str(tmp_path / "run"))
+        with pytest.raises(FileNotFoundError):
+            open_regular(str(tmp_path / "deep" / "file"), mode, root=str(tmp_path))
     assert os.listdir(tmp_path) == []
 
 
@@ -87,6 +91,34 @@ def test_the_root_may_be_a_link_and_no_directory_below_it(tmp_path: Path) -> Non
     ):
         pass
     assert os.listdir(tmp_path / "real" / "deep") == ["file"]
+
+
+def test_a_path_and_its_root_may_be_relative(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "run" / "deep").mkdir(parents=True)
+    (tmp_path / "run" / "deep" / "file").write_bytes(b"content")
+    monkeypatch.chdir(tmp_path)
+    assert read_regular("run/deep/file", root="run") == b"content"
+    assert read_regular("run/deep/file", root="") == b"content"
+    monkeypatch.chdir(tmp_path / "run" / "deep")
+    assert read_regular("file", root="") == b"content"
+
+
+def test_a_tree_is_listed_without_its_directories_and_behind_no_link(tmp_path: Path) -> None:
+    (tmp_path / "a" / "empty").mkdir(parents=True)
+    (tmp_path / "a" / "file").write_bytes(b"content")
+    (tmp_path / "file").write_bytes(b"more content")
+    (tmp_path / "link").symlink_to("a")
+    for number, name in enumerate(("a/file", "file", "link"), start=1):
+        os.utime(tmp_path / name, ns=(7, number), follow_symlinks=False)
+
+    assert files_below(str(tmp_path)) == {"a/file": (7, 1), "file": (12, 2), "link": (-1, 3)}
+    assert files_below(str(tmp_path / "not there"), _refuse) == {}
+
+
+def _refuse(error: OSError) -> None:
+    raise error
 
 
 def test_what_is_missing_below_the_root_is_made(tmp_path: Path) -> None:

@@ -10,14 +10,23 @@ import pytest
 
 from mindsummary_lightning.fileformat.file_names import is_lineage_name, is_summary_name
 from mindsummary_lightning.fileio import replace
-from mindsummary_lightning.fileio.replace import replace_file
+from mindsummary_lightning.fileio.replace import (
+    damaged_path,
+    remove_stale_temporaries,
+    replace_file,
+    replacement,
+    temporary_name,
+)
+from tests.fileio.handles import open_handles
 
 
 def test_a_file_is_made_and_then_replaced(tmp_path: Path) -> None:
     path = tmp_path / "file"
-    replace_file(str(path), b"old")
-    replace_file(str(path), b"new and longer")
+    old = replace_file(str(path), b"old")
+    assert (path.stat().st_dev, path.stat().st_ino) == old
+    new = replace_file(str(path), b"new and longer")
 
+    assert (path.stat().st_dev, path.stat().st_ino) == new != old
     assert path.read_bytes() == b"new and longer"
     assert os.listdir(tmp_path) == ["file"]
 
@@ -61,6 +70,95 @@ def test_the_bytes_are_on_the_disk_before_the_name_moves(tmp_path: Path) -> None
         replace_file(str(tmp_path / "file"), b"x")
 
     assert calls == ["fsync", "replace", "fsync"]  # the last one: the directory
+
+
+@pytest.mark.parametrize("is_below_a_root", [False, True])
+def test_the_directory_of_the_file_is_synced_too_and_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_below_a_root: bool
+) -> None:
+    folder = tmp_path / "run" / "deep"
+    folder.mkdir(parents=True)
+    monkeypatch.chdir(tmp_path if is_below_a_root else folder)
+    path, root = ("run/deep/file", "run") if is_below_a_root else ("file", None)
+    synced: list[int] = []
+    real = os.fsync
+    monkeypatch.setattr(
+        replace.os,
+        "fsync",
+        lambda descriptor: (synced.append(os.fstat(descriptor).st_ino), real(descriptor)),
+    )
+    with replacement(path, root=root) as file:
+        file.write(b"content")
+
+    assert synced == [(folder / "file").stat().st_ino, folder.stat().st_ino]
+    assert open_handles(folder.stat()) == []
+    with replacement(path, root=root, is_synced=False) as file:
+        file.write(b"other")
+    assert len(synced) == 2
+    assert (folder / "file").read_bytes() == b"other"
+
+
+def test_temporaries_of_processes_that_are_gone_are_removed_and_no_other_file(
+    tmp_path: Path,
+) -> None:
+    def temporary(pid: int) -> Path:
+        return tmp_path / f".mindsummary-{pid}-0123abcd.tmp"
+
+    gone, gone_folder, beyond, mine = map(temporary, (2**22 + 1, 2**22 + 2, 2**80, os.getpid()))
+    other = tmp_path / f"{gone.name}.npy"
+    (gone_folder / "deeper").mkdir(parents=True)
+    for path in (gone, beyond, mine, other, gone_folder / "deeper" / "file"):
+        path.touch()
+
+    remove_stale_temporaries(str(tmp_path))
+
+    assert {*tmp_path.iterdir()} == {mine, other}
+    remove_stale_temporaries(str(tmp_path / "not there"))
+    remove_stale_temporaries(str(other))
+
+
+def test_a_temporary_of_a_process_of_another_user_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs = Path(temporary_name(str(tmp_path)))
+    theirs.touch()
+    refusing = mock.Mock(side_effect=PermissionError(errno.EPERM, "not yours"))
+    monkeypatch.setattr(replace.os, "kill", refusing)
+
+    remove_stale_temporaries(str(tmp_path))
+
+    assert theirs.exists()
+    refusing.assert_called_once_with(os.getpid(), 0)
+
+
+def test_on_windows_no_process_gets_a_signal_and_only_its_own_temporaries_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = Path(temporary_name(str(tmp_path)))
+    theirs = tmp_path / f".mindsummary-{os.getppid()}-0123abcd.tmp"
+    mine.touch()
+    theirs.touch()
+    killed = mock.Mock()
+    with monkeypatch.context() as patch:
+        patch.setattr(replace.os, "kill", killed)
+        patch.setattr(replace.os, "name", "nt")
+        remove_stale_temporaries(str(tmp_path))
+
+    assert (mine.exists(), theirs.exists()) == (True, False)
+    assert not killed.called
+
+
+def test_each_damaged_file_has_a_name_of_its_own(tmp_path: Path) -> None:
+    path = str(tmp_path / "events.out.events.summary.17.0.h_MS")
+    (tmp_path / ".damaged").mkdir()
+    names = []
+    for _ in range(3):
+        kept = Path(damaged_path(path, "damaged"))
+        kept.symlink_to("nowhere")
+        names.append(kept.relative_to(tmp_path).as_posix())
+
+    first = ".damaged/events.out.events.summary-17.0.h_MS.damaged"
+    assert names == [first, f"{first}.1", f"{first}.2"]
 
 
 def test_a_directory_that_cannot_be_synced_is_no_error(tmp_path: Path) -> None:

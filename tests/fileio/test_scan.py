@@ -15,6 +15,7 @@ from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.fileformat.framing import frame, masked_crc32c
 from mindsummary_lightning.fileio import scan
 from mindsummary_lightning.fileio.blocks import blocks_of
+from mindsummary_lightning.fileio.regular import open_regular
 from mindsummary_lightning.fileio.scan import RecordScanner
 from tests.support import memory_below
 
@@ -182,6 +183,30 @@ def test_a_scan_that_was_left_goes_on_behind_the_last_payload_taken(path: Path) 
 
     assert next(iter(scanner)) == PAYLOADS[0]
     assert list(scanner) == PAYLOADS[1:]
+
+
+def test_a_file_that_is_open_already_is_read_and_stays_open(path: Path) -> None:
+    path.write_bytes(WHOLE)
+    with open_regular(str(path)) as file:
+        path.unlink()
+        scanner = RecordScanner(str(path), len(RECORDS[0]), file)
+        assert list(scanner) == PAYLOADS[1:]
+        assert list(scanner) == []
+        assert not file.closed
+
+
+def test_a_file_that_was_rewritten_is_told_from_one_that_has_grown(path: Path) -> None:
+    path.write_bytes(RECORDS[0] + RECORDS[1])
+    scanner = RecordScanner(str(path))
+    assert not scanner.was_rewritten()
+    assert list(scanner) == PAYLOADS[:2]
+    path.write_bytes(WHOLE)
+    assert not scanner.was_rewritten()
+    assert list(scanner) == PAYLOADS[2:]
+    path.write_bytes(WHOLE[:-1] + b"?" + RECORDS[0])
+    assert scanner.was_rewritten()
+    path.unlink()
+    assert not scanner.was_rewritten()
 
 
 @given(sizes=st.lists(st.integers(1, 3000), max_size=8), cut=st.integers(0, 20_000))

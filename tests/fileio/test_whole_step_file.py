@@ -18,9 +18,11 @@ from mindsummary_lightning.values.whole_step import (
     StoredModule,
     StoredOptimizer,
     StoredState,
+    StoredTensor,
     StoredWeight,
     WholeStep,
 )
+from tests.fileio.handles import open_handles
 
 ARRAYS = (
     np.arange(6.0).reshape(2, 3),
@@ -28,6 +30,8 @@ ARRAYS = (
     np.float32(3) * np.ones(()),
     np.zeros((0, 3)),
     np.array([True, False]),
+    np.array([[7, 8, 9]], np.int16),
+    np.array([[[7.5], [8.5]]]),
 )
 
 
@@ -75,6 +79,21 @@ def test_numpy_reads_the_file(tmp_path: Path) -> None:
         assert file["array_0"].tolist() == ARRAYS[0].tolist()
 
 
+def test_a_tensor_is_told_by_its_place_and_its_array(tmp_path: Path) -> None:
+    writer = WholeStepWriter(str(tmp_path))
+
+    assert [
+        writer.add(np.zeros((2, 3), np.float16), "x.a"),
+        writer.add(np.zeros((4,), np.uint16), "x.b", "bfloat16"),
+        writer.add(np.zeros((), np.int64)),
+    ] == [
+        StoredTensor("x.a", "array_0", "float16", (2, 3)),
+        StoredTensor("x.b", "array_1", "bfloat16", (4,)),
+        StoredTensor("", "array_2", "int64", ()),
+    ]
+    writer.discard()
+
+
 def test_bfloat16_is_held_as_bits_and_read_as_float32(tmp_path: Path) -> None:
     writer = WholeStepWriter(str(tmp_path))
     bits = np.array([0x3F80, 0xC000], np.uint16)
@@ -89,9 +108,27 @@ def test_bfloat16_is_held_as_bits_and_read_as_float32(tmp_path: Path) -> None:
 def test_steps_are_listed_by_their_number(tmp_path: Path) -> None:
     for step in (10, 9):
         written(tmp_path, step)
-    (tmp_path / "whole_step_x.npz").write_bytes(b"")
+    for name in ("whole_step_x.npz", "whole_step_8.npz.old", "a_whole_step_8.npz"):
+        (tmp_path / name).write_bytes(b"")
+    (tmp_path / "whole_step_7.npz").mkdir()
 
-    assert [*whole_step_paths(str(tmp_path))] == [9, 10]
+    paths = whole_step_paths(str(tmp_path))
+    assert [*paths.items()] == [
+        (step, str(tmp_path / f"whole_step_{step}.npz")) for step in (9, 10)
+    ]
+    assert {Path(path).stat().st_mode & 0o777 for path in paths.values()} == {0o600}
+
+
+def test_a_tensor_that_the_file_lacks_is_named(tmp_path: Path) -> None:
+    written(tmp_path)
+    path = str(tmp_path / "whole_step_1.npz")
+    lacking = StoredTensor("x", "array_9", "float32", (2, 3))
+
+    with pytest.raises(
+        ValueError, match=r"lacks the tensor array_9\. Record the step again"
+    ) as told:
+        WholeStepReader(path).array(lacking)
+    assert str(told.value).startswith(path)
 
 
 def test_a_step_that_is_discarded_leaves_nothing(tmp_path: Path) -> None:
@@ -100,6 +137,32 @@ def test_a_step_that_is_discarded_leaves_nothing(tmp_path: Path) -> None:
     writer.discard()
 
     assert [*tmp_path.iterdir()] == []
+
+
+@pytest.mark.parametrize("is_kept", [False, True])
+def test_a_writer_that_is_done_has_no_open_file(tmp_path: Path, is_kept: bool) -> None:
+    writer = WholeStepWriter(str(tmp_path))
+    writer.add(ARRAYS[0])
+    (temporary,) = tmp_path.iterdir()
+    status = temporary.stat()
+    assert len(open_handles(status)) == 1
+    if is_kept:
+        writer.finish(WholeStep("torch", "2", 3))
+    writer.discard()
+    writer.discard()
+
+    assert open_handles(status) == []
+    assert [path.name for path in tmp_path.iterdir()] == ["whole_step_3.npz"] * is_kept
+
+
+def test_a_step_may_be_as_large_as_its_limit(tmp_path: Path) -> None:
+    writer = WholeStepWriter(str(tmp_path), max_bytes=100)
+    writer.add(np.zeros(5))
+    assert writer.size == 40
+    writer.add(np.zeros(60, np.uint8))
+    assert (writer.size, writer.is_too_large) == (100, False)
+    writer.add(np.zeros(1, np.uint8))
+    assert (writer.size, writer.is_too_large) == (101, True)
 
 
 def test_a_step_that_is_too_large_states_its_whole_size_and_leaves_nothing(tmp_path: Path) -> None:

@@ -5,29 +5,49 @@ import gzip
 import os
 import random
 import shutil
+from collections import deque
+from dataclasses import replace
 from pathlib import Path
+from unittest import mock
 
+import numpy as np
 import pytest
 
+from mindsummary_lightning.conversion.image_batches import batch_to_image
 from mindsummary_lightning.fileformat.file_names import MAX_TIMESTAMP, is_summary_name
 from mindsummary_lightning.fileformat.framing import frame
 from mindsummary_lightning.maintenance import verify
-from mindsummary_lightning.maintenance.repair import repair_run
-from mindsummary_lightning.maintenance.verify import verify_run
+from mindsummary_lightning.maintenance.repair import RepairedFile, repair_run
+from mindsummary_lightning.maintenance.verify import Finding, verify_run
 from mindsummary_lightning.reading.summary_reader import SummaryReader
 from mindsummary_lightning.recording.summary_record import SummaryRecord
-from mindsummary_lightning.values import EvaluationInfo, TrainInfo, UserDefinedInfo
+from mindsummary_lightning.values import (
+    DatasetGraph,
+    EvaluationInfo,
+    Event,
+    Graph,
+    GraphNode,
+    LossLandscape,
+    Points,
+    RunInfo,
+    SummaryValue,
+    Tensor,
+    TrainInfo,
+    UserDefinedInfo,
+)
+from mindsummary_lightning.values.events import LineageValue
 from tests.cli.command import mindsummary
 from tests.cli.demo_run import write_demo_run
 from tests.reading.runs import (
     histogram,
+    record,
     values_at,
     write_lineage,
     write_mindspore_run,
     write_parameter_run,
     write_summary,
 )
-from tests.support import whole_payloads
+from tests.support import append_bytes, whole_payloads
 
 _RECORDS = [values_at(step, {"loss": float(step)}) for step in (1, 2, 3)]
 
@@ -475,3 +495,263 @@ def test_a_file_that_changes_at_its_size_while_it_is_repaired_is_left_alone(
 
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
+
+
+# ---- limits: what is shown, and the first that is not
+
+_OF_KIND: dict[str, tuple[int, SummaryValue]] = {
+    "scalar": (1000, 0.5),
+    "image": (10, batch_to_image(np.zeros((1, 1, 2, 2), np.uint8))),
+    "tensor": (20, Tensor(np.ones(2))),
+    "histogram": (50, histogram(1, 2)),
+    "loss_landscape": (500, LossLandscape(Points(np.ones(1), np.ones(1), np.ones((1, 1))))),
+}
+
+
+@pytest.mark.parametrize("kind", _OF_KIND)
+def test_the_steps_that_mindinsight_keeps_of_a_tag_are_no_warning_and_one_more_is(
+    tmp_path: Path, kind: str
+) -> None:
+    kept, value = _OF_KIND[kind]
+    values = {"at the limit": value} if kept <= 100 else {}  # of the others it takes too long
+    records = [values_at(step, {**values, "above it": value}) for step in range(kept)]
+    write_summary(tmp_path, [*records, values_at(kept, {"above it": value})])
+    message = (
+        f"1 {kind} tags have more than {kept} steps; MindInsight shows only {kept} randomly "
+        "chosen steps of each of these tags"
+    )
+    assert list(verify_run(str(tmp_path))) == [Finding(str(tmp_path), None, False, message)]
+
+
+def test_the_tags_and_buckets_that_mindinsight_keeps_are_no_warning_and_one_more_is(
+    tmp_path: Path,
+) -> None:
+    tensor = Tensor(np.ones(2))
+    values: dict[str, SummaryValue] = {f"t{number}": tensor for number in range(6)}
+    values |= {f"s{number}": 0.5 for number in range(293)}
+    path = write_summary(tmp_path, [values_at(1, {**values, "h": histogram(*range(90))})])
+    assert list(verify_run(str(tmp_path))) == []
+
+    append_bytes(path, values_at(2, {"t6": tensor, "h": histogram(*range(91))}))
+    offset = path.stat().st_size - len(values_at(2, {"t6": tensor, "h": histogram(*range(91))}))
+    assert list(verify_run(str(tmp_path))) == [
+        Finding(
+            str(path),
+            offset,
+            False,
+            "histogram 'h' at step 2 has 91 buckets; MindInsight drops histograms with more than "
+            "90",
+        ),
+        Finding(
+            str(tmp_path),
+            None,
+            False,
+            "the run has 301 tags (a graph counts as two tags); MindInsight keeps only the 300 "
+            "tags that appeared last",
+        ),
+        Finding(
+            str(tmp_path),
+            None,
+            False,
+            "the run has 7 tensor tags; MindInsight keeps only the 6 that appeared last",
+        ),
+    ]
+
+
+def test_repeated_samples_are_counted_for_each_tag_and_a_second_graph_is_none(
+    tmp_path: Path,
+) -> None:
+    graph = record(Event(1.0, 0, Graph((GraphNode("1", "Add"),))))
+    records = [graph, graph]
+    records += [values_at(step, {"b": 1.0, "c": 1.0}) for step in (1, 2, 3, 2, 1)]
+    records += [values_at(step, {"a": histogram(1), "c": 1.0}) for step in (4, 4, 5)]
+    records += [values_at(step, {"d": 1.0}) for step in (5, 6, 4)]
+    path = write_summary(tmp_path, records)
+
+    told = [
+        finding.message.partition(", at steps with an earlier sample")[0]
+        for finding in verify_run(str(tmp_path))
+    ]
+
+    assert told == [
+        "histogram 'a' has 1 repeated samples",
+        "scalar 'b' has 2 repeated samples",
+        "scalar 'c' has 3 repeated samples",
+    ]
+    assert {finding.path for finding in verify_run(str(tmp_path))} == {str(path)}
+
+
+def test_a_landscape_that_a_page_cannot_show_is_a_warning(tmp_path: Path) -> None:
+    points = Points(np.ones(2), np.ones(3), np.full((3, 2), np.nan))
+    path = write_summary(tmp_path, [*_RECORDS, values_at(4, {"l": LossLandscape(points)})])
+
+    (finding,) = verify_run(str(tmp_path))
+
+    assert (finding.path, finding.is_damage) == (str(path), False)
+    assert finding.message == (
+        "loss_landscape 'l' at step 4 cannot be shown by MindInsight: z of a landscape's surface "
+        "must be finite: a browser cannot parse NaN"
+    )
+
+
+def test_only_files_of_events_and_graphs_are_judged_by_their_names(tmp_path: Path) -> None:
+    write_summary(tmp_path, _RECORDS)
+    for name in ("notes.txt", "memory_usage_1.pb", "graph.pb.txt"):
+        (tmp_path / name).touch()
+    (tmp_path / "folder.pb").mkdir()
+    assert list(verify_run(str(tmp_path))) == []
+
+    (tmp_path / "graph.pb").touch()
+    assert [finding.path for finding in verify_run(str(tmp_path))] == [str(tmp_path / "graph.pb")]
+
+
+# ---- lineage
+
+
+@pytest.mark.parametrize(
+    ("values", "is_ignored"),
+    [
+        ([UserDefinedInfo({"a": 1}), RunInfo({"b": 1})], True),
+        ([RunInfo({"b": 1})], False),
+        ([UserDefinedInfo({"a": 1}), EvaluationInfo("{}")], False),
+        ([UserDefinedInfo({"a": 1}), RunInfo({"b": 1}), TrainInfo()], False),
+    ],
+)
+def test_custom_data_are_ignored_if_no_other_lineage_is_with_them(
+    tmp_path: Path, values: list[LineageValue], is_ignored: bool
+) -> None:
+    path = write_lineage(tmp_path, values)
+
+    assert (
+        list(verify_run(str(tmp_path)))
+        == [
+            Finding(
+                str(path),
+                None,
+                False,
+                "this _lineage file contains only custom data, so MindInsight ignores it",
+            )
+        ]
+        * is_ignored
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "is_damage"),
+    [
+        (TrainInfo(learning_rate=float("inf")), False),
+        (TrainInfo(loss=float("nan"), learning_rate=0.1), False),
+        (TrainInfo(loss=0.5, learning_rate=0.1), None),
+        (EvaluationInfo(f'{{"a": {10**400}}}'), None),
+        (EvaluationInfo('{"a": Infinity}'), True),
+        (DatasetGraph({"op_type": "x", "weight": float("nan")}), True),
+    ],
+    ids=range(6),
+)
+def test_numbers_that_are_not_finite_are_damage_where_mindinsight_fails_on_them(
+    tmp_path: Path, value: LineageValue, is_damage: bool | None
+) -> None:
+    write_lineage(tmp_path, [value, TrainInfo(epoch=1), EvaluationInfo("{}")])
+
+    assert [finding.is_damage for finding in verify_run(str(tmp_path))] == (
+        [] if is_damage is None else [is_damage]
+    )
+    assert len(repair_run(str(tmp_path), is_dry=True)) == (is_damage is True)
+
+
+def test_each_bad_record_of_a_lineage_file_is_found(tmp_path: Path) -> None:
+    bad = [EvaluationInfo("[1]"), TrainInfo(epoch=3), EvaluationInfo("[1, 2]"), TrainInfo(epoch=4)]
+    path = write_lineage(tmp_path, bad)
+    starts = [0]
+    for payload in whole_payloads(path):
+        starts.append(starts[-1] + len(payload) + 16)
+    _damage(path, starts[1] + 13)
+    append_bytes(path, b"torn")
+
+    findings = list(verify_run(str(tmp_path)))
+
+    assert [(finding.offset, finding.is_damage) for finding in findings] == [
+        (starts[0], True),
+        (starts[1], True),
+        (starts[2], True),
+        (starts[4], True),
+    ]
+    assert "payload CRC" in findings[1].message
+    assert "4 bytes of an unfinished record at the end" in findings[3].message
+
+
+# ---- progress and copies
+
+
+def test_the_bytes_that_were_read_are_told_once(tmp_path: Path) -> None:
+    path = write_summary(tmp_path, [*_RECORDS, _RECORDS[0][:11]])
+    _damage(path, -len(_RECORDS[2]) - 13)
+    size = path.stat().st_size + write_lineage(tmp_path, [TrainInfo(), TrainInfo()]).stat().st_size
+    told: list[int] = []
+    deque(verify_run(str(tmp_path), told.append), maxlen=0)
+    assert (sum(told), min(told) > 0) == (size, True)
+
+    told.clear()
+    repair_run(str(tmp_path), told.append, is_dry=True)
+    assert (sum(told), min(told) > 0) == (size, True)
+
+
+@pytest.mark.parametrize("has_links", [True, False])
+def test_the_damaged_file_is_kept_with_its_mode_and_costs_no_room_where_links_are_known(
+    tmp_path: Path, has_links: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_summary(tmp_path, [*_RECORDS, b"torn"])
+    os.chmod(path, 0o640)
+    before, content = path.stat(), path.read_bytes()
+    if not has_links:
+        refusing = mock.Mock(side_effect=OSError(1, "no hard links"))
+        monkeypatch.setattr(os, "link", refusing)
+
+    (repaired,) = repair_run(str(tmp_path))
+
+    kept = tmp_path / ".damaged" / f"{path.name.replace('summary.', 'summary-')}.damaged"
+    assert repaired == RepairedFile(str(path), 4, 4, str(kept))
+    assert (kept.read_bytes(), kept.stat().st_mode) == (content, before.st_mode)
+    assert (kept.stat().st_ino == before.st_ino) == has_links
+    assert path.read_bytes() == content[:-4]
+    assert [*(tmp_path / ".damaged").iterdir()] == [kept]
+    assert repair_run(str(tmp_path)) == []
+
+
+def test_a_rebuilt_file_of_which_the_disk_lost_a_part_replaces_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_summary(tmp_path, [*_RECORDS, b"torn"])
+    before = path.read_bytes()
+
+    def lose(descriptor: int) -> None:
+        os.ftruncate(descriptor, os.fstat(descriptor).st_size - 1)
+
+    monkeypatch.setattr(os, "fsync", lose)
+    with pytest.raises(OSError, match="the rebuilt file does not read back as it was written"):
+        repair_run(str(tmp_path))
+
+    assert path.read_bytes() == before
+    assert [*tmp_path.iterdir()] == [path]
+
+
+def test_what_a_repair_tells_of_each_damaged_file_is_what_it_did(tmp_path: Path) -> None:
+    torn = write_summary(tmp_path, [*_RECORDS, _RECORDS[0][:11]])
+    other = tmp_path / "events.out.events.summary.1800000000.0.h_MS"
+    other.write_bytes(b"no record at all")
+    lineage = write_lineage(tmp_path, [EvaluationInfo("[1]"), TrainInfo(epoch=3)])
+    bad = len(whole_payloads(lineage)[0]) + 16
+    looks_like = "another kind of file: it begins with b'no record at'"
+
+    tried = repair_run(str(tmp_path), is_dry=True)
+    repaired = repair_run(str(tmp_path))
+
+    assert tried == [
+        RepairedFile(str(torn), 4, 11),
+        RepairedFile(str(other), 0, 16, looks_like=looks_like),
+        RepairedFile(str(lineage), 1, bad),
+    ]
+    kept = {Path(str(one.backup)).name for one in repaired if one.backup}
+    assert {path.name for path in (tmp_path / ".damaged").iterdir()} == kept
+    assert [replace(one, backup=None) for one in repaired] == tried
+    assert [one.backup is None for one in repaired] == [False, True, False]

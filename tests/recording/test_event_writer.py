@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import logging
@@ -9,6 +10,7 @@ import math
 import os
 import shutil
 import weakref
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -18,7 +20,8 @@ import pytest
 
 from mindsummary_lightning.conversion.histograms import to_histogram
 from mindsummary_lightning.conversion.image_batches import batch_to_image
-from mindsummary_lightning.errors import RecordTooLargeError
+from mindsummary_lightning.errors import ForkedWriterError, RecordTooLargeError
+from mindsummary_lightning.fileio.append import MissingRecords, is_locked
 from mindsummary_lightning.maintenance.verify import verify_run
 from mindsummary_lightning.recording import event_files
 from mindsummary_lightning.recording.event_files import FileOptions
@@ -32,6 +35,7 @@ from mindsummary_lightning.values import (
     Image,
     LossLandscape,
     Points,
+    SummaryValue,
     Tensor,
     TrainInfo,
     UserDefinedInfo,
@@ -47,6 +51,7 @@ from tests.support import (
     read_values,
     record_bytes,
     summary_paths,
+    whole_payloads,
 )
 
 HISTOGRAM = to_histogram(np.arange(5.0))
@@ -105,6 +110,26 @@ def test_a_changed_value_at_the_same_step_is_written_with_one_warning(
     assert read_scalars(run.directory, "a") == [(1, 1.0), (1, 2.0), (1, 3.0)]
     assert [line.levelno for line in caplog.records] == [logging.WARNING]
     assert "scalar 'a' is recorded again at step 1 with another value" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (math.nan, 2.0),
+        (2.0, math.nan),
+        (math.inf, -math.inf),
+        (TENSOR, TENSOR),
+        (PICTURE, batch_to_image(np.ones((1, 1, 2, 2), np.uint8))),
+    ],
+    ids=["not NaN", "NaN", "infinity", "a tensor again", "another image"],
+)
+def test_what_is_not_known_to_be_the_same_is_written(
+    run: Timed, first: SummaryValue, second: SummaryValue
+) -> None:
+    for value in (first, second):
+        run.writer.write_values(1, [("a", value)])
+
+    assert [tag for _, tag, _ in read_values(run.directory)] == ["a", "a"]
 
 
 @pytest.mark.parametrize(
@@ -169,6 +194,58 @@ def test_a_value_of_the_file_before_is_not_a_repeat_in_the_next(run: Timed) -> N
 
     before, after = summary_paths(run.directory)
     assert len(record_bytes([])) < before.stat().st_size == after.stat().st_size
+
+
+def test_a_value_of_the_file_before_is_not_a_repeat_in_the_next_that_begins_with_a_graph(
+    run: Timed,
+) -> None:
+    graph = Graph((GraphNode("1", "Add"),))
+    run.scalar(1)
+    run.writer.begin_file()
+    run.writer.write_graph(graph)
+    run.scalar(1)
+
+    assert len(summary_paths(run.directory)) == 2
+    assert [event.what for event in read_events(run.directory)] == [
+        "MindSpore.Event:1",
+        (("a", 1.0),),
+        "MindSpore.Event:1",
+        graph,
+        (("a", 1.0),),
+    ]
+
+
+def test_a_file_that_was_closed_takes_a_graph_and_later_values_in_order(run: Timed) -> None:
+    graph = Graph((GraphNode("1", "Add"),))
+    run.scalar(1)
+    run.writer.release(run)
+    run.writer.write_graph(graph)
+    run.scalar(1)
+    run.writer.release(run)
+    run.scalar(2)
+
+    assert [event.what for event in read_events(run.directory)] == [
+        "MindSpore.Event:1",
+        (("a", 1.0),),
+        graph,
+        (("a", 1.0),),
+    ]
+    assert [event.step for event in read_events(run.directory)] == [0, 1, 0, 2]
+
+
+@pytest.mark.parametrize("way", ["later", "a write failed"])
+def test_a_graph_is_written_into_a_new_file_if_the_old_one_is_gone(run: Timed, way: str) -> None:
+    graph = Graph((GraphNode("1", "Add"),))
+    run.writer.write_graph(graph)
+    shutil.rmtree(run.directory)
+    if way == "later":
+        run.timer.now += 4
+    else:
+        with FaultyWrites(0, errno.ESTALE), pytest.raises(OSError, match="Stale"):
+            run.writer.write_graph(graph)
+    run.writer.write_graph(graph)
+
+    assert [event.what for event in read_events(run.directory)] == ["MindSpore.Event:1", graph]
 
 
 def test_a_further_file_of_limited_size_continues_the_one_before(tmp_path: Path) -> None:
@@ -237,6 +314,53 @@ def test_an_event_that_is_too_large_keeps_no_other_from_the_file(
         run.writer.write_values(1, [("large", large), ("s", 1.0), ("t", TENSOR)])
 
     assert [tag for _, tag, _ in read_values(run.directory)] == ["s", "t"]
+
+
+def test_an_event_may_be_as_large_as_its_limit(run: Timed, monkeypatch: pytest.MonkeyPatch) -> None:
+    large = Tensor(np.ones(50_000))
+    run.writer.write_values(1, [("t", large)])
+    largest = max(len(payload) for payload in whole_payloads(summary_paths(run.directory)[0]))
+
+    monkeypatch.setattr("mindsummary_lightning.recording.event_writer.MAX_EVENT", largest)
+    run.writer.write_values(2, [("t", large)])
+    monkeypatch.setattr("mindsummary_lightning.recording.event_writer.MAX_EVENT", largest - 1)
+    with pytest.raises(RecordTooLargeError, match=f"{largest - 1} bytes .*, got {largest}"):
+        run.writer.write_values(3, [("t", large)])
+    assert [step for step, _, _ in read_values(run.directory)] == [1, 2]
+
+
+@pytest.mark.parametrize("factor", [0, 3])
+def test_a_large_record_needs_so_many_times_its_size_of_free_space(
+    tmp_path: Path, factor: int
+) -> None:
+    run = Timed(tmp_path / "run", FileOptions(free_space_factor=factor))
+    large, small = Tensor(np.ones(20_000)), Tensor(np.ones(16_000))  # of 4 bytes each
+    run.writer.write_values(1, [("t", large)])
+    size = max(len(payload) for payload in whole_payloads(summary_paths(run.directory)[0])) + 16
+    needed = factor * size
+    for step, free, value in ((2, needed, large), (3, 0, small), (4, needed - 1, large)):
+        with mock.patch("shutil.disk_usage", return_value=mock.Mock(free=free)) as asked:
+            if step == 4 and factor:
+                with pytest.raises(OSError, match=f"must be at least {needed} bytes, got {free}"):
+                    run.writer.write_values(step, [("t", value)])
+            else:
+                run.writer.write_values(step, [("t", value)])
+        assert asked.called == (value is large and factor > 0)
+
+    assert [step for step, _, _ in read_values(run.directory)] == [1, 2, 3, 4][: 4 - (factor > 0)]
+
+
+def test_more_tensors_than_mindinsight_shows_are_told_once(
+    run: Timed, caplog: pytest.LogCaptureFixture
+) -> None:
+    for number in range(6):
+        run.writer.write_values(number, [(f"t{number}", TENSOR), ("t0", HISTOGRAM)])
+    assert not caplog.records
+    run.writer.write_values(6, [("t6", TENSOR), ("t7", TENSOR)])
+    run.writer.write_values(7, [("t8", TENSOR)])
+
+    (message,) = caplog.messages
+    assert message.startswith(f"{run.directory} has 8 tensor tags so far. MindInsight shows the 6 ")
 
 
 # ---- which file is live
@@ -349,6 +473,10 @@ def test_a_graph_counts_as_the_two_tags_that_mindinsight_lists(
     run.writer.write_values(1, [("more", 1.0)])
 
     assert ["has 301 tags so far" in message for message in caplog.messages] == [True]
+    other = Timed(run.directory.with_name("other"))
+    other.writer.write_values(1, [(f"t{number}", 1.0) for number in range(299)])
+    other.writer.write_graph(graph)
+    assert f"{other.directory} has 301 tags so far" in caplog.messages[-1]
     [finding] = [line for line in verify_run(str(run.directory)) if "tags" in line.message]
     assert finding.message.startswith("the run has 301 tags")
 
@@ -412,6 +540,101 @@ def test_records_are_synced_when_their_seconds_have_passed(
         run.clock.now -= 1  # the timer decides, not the clock
 
     assert synced == expected
+
+
+def test_a_graph_is_synced_when_its_seconds_have_passed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Timed(tmp_path / "run", FileOptions(fsync_secs=2.0))
+    synced: list[float] = []
+    monkeypatch.setattr(
+        "mindsummary_lightning.fileio.append.RecordFile.sync",
+        lambda file: synced.append(run.timer.now),
+    )
+    for number in range(6):
+        run.writer.write_graph(Graph((GraphNode(str(number), "Add"),)))
+        run.timer.now += 1
+
+    assert synced == [2.0, 4.0]
+
+
+# ---- forks
+
+
+def _refused(write: Callable[[], object]) -> bool:
+    try:
+        write()
+    except ForkedWriterError as error:
+        return "was forked from the one that records the run" in str(error)
+    return False
+
+
+def test_a_writer_of_the_parent_writes_nothing_in_a_child(run: Timed) -> None:
+    run.scalar(1)
+    run.writer.write_lineage(TrainInfo(epoch=1))
+    before = {path: path.read_bytes() for path in run.directory.iterdir()}
+    assert is_locked(run.writer.summary_path) is True
+    run.writer.abandon_after_fork()
+
+    assert is_locked(run.writer.summary_path) is False  # its handle is closed
+    run.timer.now += 5
+    assert [
+        _refused(lambda: run.scalar(2)),
+        _refused(lambda: run.writer.write_graph(Graph((GraphNode("1", "Add"),)))),
+        _refused(lambda: run.writer.write_lineage(TrainInfo(epoch=2))),
+        _refused(lambda: run.writer.replace_custom(frozenset("a"), TrainInfo(epoch=2))),
+        _refused(run.writer.continue_file),
+    ] == [True] * 5
+    assert {path: path.read_bytes() for path in run.directory.iterdir()} == before
+
+
+@pytest.mark.parametrize("what", ["lineage", "a summary file"])
+def test_a_writer_that_has_only_one_kind_of_file_is_the_parents_too(run: Timed, what: str) -> None:
+    if what == "lineage":
+        run.writer.write_lineage(TrainInfo(epoch=1))
+    else:
+        run.scalar(1)
+    run.writer.abandon_after_fork()
+
+    assert _refused(lambda: run.scalar(2))
+
+
+def test_a_writer_that_has_written_nothing_is_the_childs_as_well(run: Timed) -> None:
+    run.writer.abandon_after_fork()
+    run.scalar(1)
+    run.writer.write_lineage(TrainInfo(epoch=1))
+
+    assert read_scalars(run.directory, "a") == [(1, 1.0)]
+    assert lineage_of(run) == [TrainInfo(epoch=1)]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_forked_child_is_refused_the_runs_of_its_parent_and_makes_its_own(
+    tmp_path: Path,
+) -> None:
+    user, options = Clock(), FileOptions()
+    mine = shared_event_writer(str(tmp_path / "mine"), options, user)
+    unused = shared_event_writer(str(tmp_path / "unused"), options, user)
+    mine.write_values(1, [("a", 1.0)])
+    child = os.fork()
+    if child == 0:
+        is_as_told = False
+        with contextlib.suppress(BaseException):
+            is_refused = _refused(lambda: mine.write_values(2, [("a", 2.0)]))
+            unused.write_values(3, [("a", 3.0)])
+            is_kept = shared_event_writer(str(tmp_path / "unused"), options, user) is unused
+            again = shared_event_writer(str(tmp_path / "mine"), options, user)
+            again.write_values(4, [("a", 4.0)])
+            is_as_told = is_refused and is_kept
+        os._exit(not is_as_told)
+    _, status = os.waitpid(child, 0)
+    mine.write_values(5, [("a", 5.0)])
+
+    assert status == 0
+    assert read_scalars(tmp_path / "unused", "a") == [(3, 3.0)]
+    assert len(summary_paths(tmp_path / "mine")) == 2
+    assert read_scalars(tmp_path / "mine", "a") == [(1, 1.0), (5, 5.0), (4, 4.0)]
 
 
 # ---- lineage
@@ -588,11 +811,53 @@ def test_a_lineage_file_that_somebody_replaced_is_read_again(run: Timed) -> None
     path.unlink()
     lineage_paths(run.directory)[0].rename(path)
     run.writer.write_lineage(EvaluationInfo("{}"))
+    assert run.writer.take_losses() == []
 
     assert [event.what for event in read_lineage(run.directory)][2:] == [
         TrainInfo(epoch=1),
         UserDefinedInfo({"of another process": 1}),
         EvaluationInfo("{}"),
+    ]
+
+
+def test_writes_of_lineage_that_are_lost_with_the_file_are_counted_once(run: Timed) -> None:
+    for epoch in range(3):
+        run.writer.write_lineage(TrainInfo(epoch=epoch))
+    (path,) = lineage_paths(run.directory)
+    copy = path.with_name("copy")
+    copy.write_bytes(path.read_bytes())
+    copy.replace(path)  # as a mount that numbers its files anew
+    run.writer.write_lineage(EvaluationInfo("{}"))
+    assert run.writer.take_losses() == []
+
+    for path in lineage_paths(run.directory):
+        path.unlink()
+    run.writer.write_lineage(UserDefinedInfo({"a": 1}))
+    assert run.writer.take_losses() == [MissingRecords(4, is_removed=True)]
+    assert run.writer.take_losses() == []
+    assert lineage_of(run) == [TrainInfo(), UserDefinedInfo({"a": 1})]
+    lineage_paths(run.directory)[0].unlink()
+    run.writer.write_lineage(UserDefinedInfo({"b": 1}))
+    assert run.writer.take_losses() == [MissingRecords(1, is_removed=True)]
+
+
+@pytest.mark.parametrize("is_forgotten", [False, True])
+def test_a_new_run_takes_nothing_over_even_if_its_values_were_forgotten(
+    run: Timed, is_forgotten: bool
+) -> None:
+    run.writer.write_lineage(TrainInfo(epoch=1), UserDefinedInfo({"old": 1}))
+    run.writer.begin_file(True)
+    if is_forgotten:
+        run.writer.forget_content()
+    run.writer.write_lineage(UserDefinedInfo({"new": 1}))
+    run.writer.forget_content()
+    run.writer.write_lineage(UserDefinedInfo({"newer": 1}))
+
+    assert lineage_of(run) == [
+        TrainInfo(epoch=1),
+        UserDefinedInfo({"old": 1}),
+        TrainInfo(),
+        UserDefinedInfo({"new": 1, "newer": 1}),
     ]
 
 

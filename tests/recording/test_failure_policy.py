@@ -126,6 +126,79 @@ def test_the_total_says_what_became_of_what_is_lost(caplog: pytest.LogCaptureFix
         "13 records of run are lost in total: 1 could not be written, 7 were accepted and later "
         "lost by the file system, 5 were in files that were removed or replaced"
     )
+    policy.records_missing([MissingRecords(20, is_removed=True), MissingRecords(30)])
+    policy.attempt("values", _fail, OSError(errno.EIO, "no"))
+    policy.log_total()
+
+    assert policy.lost == 64
+    assert caplog.messages[-1] == (
+        "64 records of run are lost in total: 2 could not be written, 37 were accepted and later "
+        "lost by the file system, 25 were in files that were removed or replaced"
+    )
+
+
+def test_a_total_of_one_kind_names_no_other(caplog: pytest.LogCaptureFixture) -> None:
+    for loss in (MissingRecords(2), MissingRecords(3, is_removed=True)):
+        policy = FailurePolicy("run", raise_exception=False)
+        policy.records_missing([])
+        policy.log_total()
+        policy.records_missing([loss])
+        policy.log_total()
+
+    assert caplog.messages == [
+        "2 records of run are lost in total: 2 were accepted and later lost by the file system",
+        "3 records of run are lost in total: 3 were in files that were removed or replaced",
+    ]
+
+
+def test_each_failure_is_raised_if_the_user_wants_that() -> None:
+    policy = FailurePolicy("run", raise_exception=True)
+    for error in (OSError(errno.EIO, "no"), UnsyncedError(errno.EIO, "no"), MemoryError()):
+        with pytest.raises(type(error)) as raised:
+            policy.attempt("values", _fail, error)
+        assert raised.value is error
+    with pytest.raises(ValueError, match="image 'a': no image"):
+        policy.converted("image", "a", _fail, ValueError("no image"))
+    assert policy.lost == 0
+
+
+def test_what_a_value_raises_of_itself_skips_it_and_an_interrupt_does_not() -> None:
+    policy = FailurePolicy("run", raise_exception=False)
+
+    assert policy.converted("scalar", "a", _fail, SystemExit(3)) is None
+    assert policy.converted("scalar", "b", lambda *told: told, 1, "two") == (1, "two")
+    with pytest.raises(KeyboardInterrupt):
+        policy.converted("scalar", "c", _fail, KeyboardInterrupt())
+    assert policy.lost == 0
+    assert policy.converted("scalar", "d", _fail, MemoryError()) is None
+    assert policy.lost == 1
+
+
+def test_a_write_in_reach_gets_its_arguments_and_its_answer_is_given_back() -> None:
+    policy = FailurePolicy("run", raise_exception=False, timer=Clock(0.0))
+    written: list[object] = []
+    for answer in (None, True, False):
+        assert policy.call_in_reach(lambda *told: written.append(told), 1, "two") is None
+        assert policy.call_in_reach(lambda told: told, answer) is answer
+
+    assert written == [(1, "two")] * 3
+
+
+def test_a_success_between_failures_puts_off_the_pause() -> None:
+    clock = Clock(0.0)
+    policy = FailurePolicy("run", raise_exception=False, timer=clock)
+    calls: list[int] = []
+    for number in range(12):
+        policy.attempt("lineage", policy.call_in_reach, _note_and_fail, calls, number)
+        if number == 6:
+            policy.attempt("lineage", policy.call_in_reach, calls.append, 100)
+
+    assert calls == [*range(7), 100, *range(7, 12)]
+
+
+def _note_and_fail(calls: list[int], number: int) -> None:
+    calls.append(number)
+    raise OSError(errno.EIO, "no")
 
 
 def test_a_time_out_spares_the_training_the_next_ones() -> None:

@@ -5,6 +5,7 @@ Data that MindInsight has a column for are kept where only our readers look.
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from unittest import mock
 
@@ -15,6 +16,8 @@ from mindsummary_lightning.recording import lineage_file
 from mindsummary_lightning.recording.summary_record import recorder_of
 from mindsummary_lightning.values import EvaluationInfo, RunInfo, TrainInfo, UserDefinedInfo
 from mindsummary_lightning.values.events import LineageValue
+from mindsummary_lightning.values.lineage_info import AddedEvaluation
+from tests.reading.runs import write_lineage
 from tests.support import lineage_paths, read_lineage
 
 HPARAMS = UserDefinedInfo({"batch_size": 16, "learning_rate": 0.1, "dropout": 0.5})
@@ -166,3 +169,78 @@ def test_what_the_run_noted_already_is_shown_if_the_user_says_it_too(tmp_path: P
     )
 
     assert _columns(tmp_path) == {"precision": "32-true"}
+
+
+# ---- metrics that are added
+
+
+def _metric(run: Path) -> dict[str, object]:
+    evaluation = SummaryReader(run).lineage().evaluation
+    assert evaluation is not None
+    return dict(json.loads(evaluation.metric or "{}"))
+
+
+def test_metrics_are_added_to_the_earlier_ones_the_newest_last(tmp_path: Path) -> None:
+    earlier = EvaluationInfo('{"a": 1.0, "b": 2.0, "c": NaN, "d": [1, 2]}', "old.txt", 5)
+    write_lineage(tmp_path, [earlier])  # MindSpore writes NaN
+    _write(tmp_path, AddedEvaluation('{"e": 3.0, "a": 4.0}', "new.txt", 6))
+
+    assert [*_metric(tmp_path).items()] == [("b", 2.0), ("d", [1, 2]), ("e", 3.0), ("a", 4.0)]
+    evaluation = SummaryReader(tmp_path).lineage().evaluation
+    assert evaluation is not None
+    assert (evaluation.valid_dataset_path, evaluation.valid_dataset_size) == ("new.txt", 6)
+    _write(tmp_path, EvaluationInfo('{"f": 5.0}'))
+    assert _metric(tmp_path) == {"f": 5.0}
+    write_lineage(tmp_path / "other", [EvaluationInfo("no JSON")])
+    _write(tmp_path / "other", AddedEvaluation('{"g": 6.0}'))
+    assert read_lineage(tmp_path / "other")[-1].what == EvaluationInfo('{"g": 6.0}')
+
+
+def test_of_too_many_metrics_those_that_were_measured_last_are_kept(tmp_path: Path) -> None:
+    _write(
+        tmp_path,
+        AddedEvaluation(json.dumps({f"m{number}": number for number in range(1000)})),
+        AddedEvaluation(json.dumps({"m0": -1, "new": -2})),
+    )
+
+    kept = [(f"m{number}", number) for number in range(2, 1000)] + [("m0", -1), ("new", -2)]
+    assert [*_metric(tmp_path).items()] == kept
+
+
+def test_an_event_that_fits_exactly_is_kept(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def size_with(length: int, name: str) -> int:
+        _write(tmp_path / name, TRAIN, UserDefinedInfo({"k": "x" * length, "l": "x" * 30_000}))
+        (path,) = lineage_paths(tmp_path / name)
+        return path.stat().st_size
+
+    length = 30_000 + 64_000 - size_with(30_000, "first")
+    assert not caplog.messages
+    size_with(length, "fits")
+    assert _custom(tmp_path / "fits") == {"k": "x" * length, "l": "x" * 30_000}
+    assert not caplog.messages
+    size_with(length + 1, "does not")
+    assert _custom(tmp_path / "does not") == {"k": "x" * (length + 1)}
+    (message,) = caplog.messages
+    assert message.startswith(f"custom data 'l' of {tmp_path / 'does not'} is too large for a")
+
+
+def test_what_is_left_out_is_named_by_its_kind_or_by_its_keys(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    _write(
+        tmp_path,
+        TRAIN,
+        EvaluationInfo(json.dumps({"m" * 70_000: 1})),
+        RunInfo({"of the run": "x" * 70_000}),
+        UserDefinedInfo({"a": 1, "b": "x" * 70_000, "c": 2, "d": 3}),
+    )
+
+    assert [message.partition(" of ")[0] for message in caplog.messages] == [
+        "EvaluationInfo",
+        "custom data 'of the run'",
+        "custom data 'b' and 2 more",
+    ]
+    assert _columns(tmp_path) == {"a": 1}
+    assert _custom(tmp_path) == {"a": 1}

@@ -201,6 +201,9 @@ def test_a_bad_argument_raises_and_makes_nothing(
 
 BAD_VALUES: list[tuple[Any, Any, Any, type[Exception], str]] = [
     ("scalar", "a", None, TypeError, "found None"),
+    (["scalar"], "a", 1.0, ValueError, "plugin must be one of scalar, image, "),
+    ("scalars", "a", 1.0, ValueError, "plugin must be one of scalar, image, "),
+    ("graph", "a", "text", TypeError, "values.Graph, got 'text'"),
     ("image", "a", np.ones((1, 2, 4, 4)), ValueError, ""),
     ("histogram", "a", np.float32(1), ValueError, ""),
     ("LANDSCAPE", "a", np.ones((3, 3)), TypeError, "values.LossLandscape"),
@@ -316,7 +319,11 @@ def test_of_two_values_under_one_name_the_newest_is_recorded_with_one_warning(
             record.add_value("scalar", "a", value)
         record.record(1)
 
-    assert read_scalars(run, "a") == [(1, 3.0)]
+        record.add_value("scalar", "a", 4.0)
+        record.add_value("histogram", "a", np.arange(3.0))
+        record.record(2)
+
+    assert read_scalars(run, "a") == [(1, 3.0), (2, 4.0)]
     assert [line.getMessage() for line in caplog.records] == [
         "scalar 'a' was added twice before record(). The newest value is recorded"
     ]
@@ -353,6 +360,57 @@ def test_the_network_is_recorded_at_the_first_record(run: Path, is_given_to_reco
         record.record(2, **later)
 
     assert sum(isinstance(event.what, Graph) for event in read_events(run)) == 1
+
+
+def test_a_network_whose_graph_cannot_be_captured_is_called_once(
+    run: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    torch = pytest.importorskip("torch")
+
+    class Failing(torch.nn.Module):  # type: ignore[misc]
+        calls = 0
+
+        def forward(self, x: Any) -> Any:
+            Failing.calls += 1
+            raise ValueError("not with this input")
+
+    with SummaryRecord(run, network=Failing(), example_input=torch.ones(1)) as record:
+        record.add_value("scalar", "a", 1.0)
+        assert [record.record(1), record.record(2)] == [False, True]
+
+    assert Failing.calls == 1
+    assert len(caplog.messages) == 1
+    assert read_scalars(run, "a") == [(1, 1.0)]
+
+
+@pytest.mark.parametrize("failing", ["lineage", "a graph", "values"])
+def test_a_record_tells_if_a_part_is_not_in_its_file(run: Path, failing: str) -> None:
+    record = SummaryRecord(run)
+    record.add_scalar("before", 1.0, 0)
+    record.add_value("train_lineage", "l", SAMPLES["train_lineage"])
+    record.add_value("graph", "g", SAMPLES["graph"])
+    record.add_value("scalar", "a", 1.0)
+    place = "replace.os.replace" if failing == "lineage" else "append.os.write"
+    is_after = {"lineage": [True], "a graph": [True], "values": [False, True]}[failing]
+    real = getattr(os, place.rpartition(".")[2])
+
+    def fail_in_its_turn(*arguments: Any) -> Any:
+        if is_after and is_after.pop(0):
+            raise OSError(28, "disk full")
+        return real(*arguments)
+
+    with mock.patch(f"mindsummary_lightning.fileio.{place}", fail_in_its_turn):
+        is_done = record.record(1)
+    record.close()
+
+    found = [event.what for event in read_events(run)]
+    assert is_done is False
+    assert recorder_of(record).policy.lost == 1
+    assert (SAMPLES["graph"] in found, (("a", 1.0),) in found, lineage_paths(run) != []) == (
+        failing != "a graph",
+        failing != "values",
+        failing != "lineage",
+    )
 
 
 def test_a_network_without_example_input_is_warned_of_once(
@@ -475,6 +533,14 @@ def test_a_new_record_of_a_directory_has_its_own_settings_once_the_first_is_clos
     assert names == ["first", "second", "second"]
     assert stat.S_IMODE(summary_paths(run)[1].stat().st_mode) == 0o640
     assert [step for step, _ in read_scalars(run, "a")] == [1, 2, 3]
+
+
+def test_a_record_shows_its_directory(run: Path) -> None:
+    record = SummaryRecord(run)
+
+    assert repr(record) == f"SummaryRecord({str(run)!r})"
+    assert [record.directory, record.run_dir, record.get_logdir()] == [str(run)] * 3
+    assert not run.exists()
 
 
 def test_log_dir_is_the_summary_file_before_and_after_it_is_made(run: Path) -> None:

@@ -16,8 +16,15 @@ from PIL import Image as PillowImage
 from mindsummary_lightning import SummaryReader, SummaryRecord
 from mindsummary_lightning.conversion.histograms import to_histogram
 from mindsummary_lightning.recording.tensorboard_api import TensorBoardMethods
-from mindsummary_lightning.values import Histogram, Image, Tensor, TrainInfo, UserDefinedInfo
-from tests.support import read_values
+from mindsummary_lightning.values import (
+    Graph,
+    Histogram,
+    Image,
+    Tensor,
+    TrainInfo,
+    UserDefinedInfo,
+)
+from tests.support import read_events, read_values
 
 
 @pytest.fixture
@@ -184,6 +191,134 @@ def test_scalars_that_are_not_a_mapping_are_skipped(
     assert caplog.messages[0].startswith("scalars 'a' is skipped: ")
 
 
+def test_a_number_that_cannot_be_recorded_leaves_the_others_of_its_call(
+    experiment: SummaryRecord, run: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for step in (None, 7, None):
+        experiment.add_scalars("main", {"a": 1.0, "b": "text", "c": 2.0}, step)
+
+    assert read_values(run) == [
+        (0, "main/a", 1.0),
+        (0, "main/c", 2.0),
+        (7, "main/a", 1.0),
+        (7, "main/c", 2.0),
+        (1, "main/a", 1.0),
+        (1, "main/c", 2.0),
+    ]
+    (message,) = caplog.messages
+    assert message.startswith("scalar 'main/b' is skipped: ")
+
+
+@pytest.mark.parametrize(
+    ("add", "layout", "shape"),
+    [
+        ("add_image", "CHW", (3, 4, 5)),
+        ("add_image", "HWC", (4, 5, 3)),
+        ("add_image", "HW", (4, 5)),
+        ("add_images", "NCHW", (1, 3, 4, 5)),
+        ("add_images", "NHWC", (1, 4, 5, 3)),
+    ],
+)
+def test_the_axes_of_an_image_are_those_that_are_named(
+    experiment: SummaryRecord, run: Path, add: str, layout: str, shape: tuple[int, ...]
+) -> None:
+    pixels = np.random.default_rng(0).integers(0, 256, shape, np.uint8)
+    getattr(experiment, add)("i", pixels, 9, dataformats=layout)
+
+    ((step, tag, image),) = read_values(run)
+    rows = pixels.reshape(shape[-len(layout.lstrip("N")) :])
+    expected = rows.transpose(1, 2, 0) if "CHW" in layout else rows.reshape(4, 5, -1)
+    assert (step, tag) == (9, "i")
+    assert isinstance(image, Image)
+    assert (image.height, image.width) == (4, 5)
+    np.testing.assert_array_equal(
+        np.asarray(PillowImage.open(io.BytesIO(image.encoded)).convert("RGB")),
+        np.broadcast_to(expected, (4, 5, 3)),
+    )
+
+
+@pytest.mark.parametrize("add", ["add_image", "add_images", "add_image_with_boxes"])
+def test_axes_that_are_none_are_refused_at_the_call(
+    experiment: SummaryRecord, run: Path, add: str
+) -> None:
+    boxes = [np.zeros((1, 4))] if add == "add_image_with_boxes" else []
+    with pytest.raises(ValueError, match="dataformats"):
+        getattr(experiment, add)("i", np.zeros((3, 4, 5)), *boxes, 1, dataformats="XYZ")
+
+    assert not run.exists()
+
+
+def test_buckets_that_were_counted_already_are_kept_as_they_are(
+    experiment: SummaryRecord, run: Path
+) -> None:
+    experiment.add_histogram_raw(
+        "h", 1.0, 9.0, 10, 42.5, 99.0, [2.0, 5.0, 9.0], [1, 2, 7], global_step=4
+    )
+
+    ((step, tag, value),) = read_values(run)
+    assert (step, tag) == (4, "h")
+    assert isinstance(value, Histogram)
+    assert (value.min, value.max, value.count, value.sum) == (1.0, 9.0, 10, 42.5)
+    assert value.counts.tolist() == [1, 2, 7]
+    assert (value.lefts + value.widths).tolist() == [2.0, 5.0, 9.0]
+
+
+def test_a_graph_is_that_of_the_given_input_or_of_the_example_of_the_module(
+    run: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    torch = pytest.importorskip("torch")
+
+    class Net(torch.nn.Module):  # type: ignore[misc]
+        def forward(self, x: Any) -> Any:
+            return x.exp() if len(x) == 3 else x.abs()
+
+    net = Net()
+    operations = []
+    for number, (example, given) in enumerate(
+        ((None, torch.ones(3)), (torch.ones(3), torch.ones(2)), (torch.ones(3), None))
+    ):
+        net.example_input_array = example
+        with SummaryRecord(run / str(number)) as record:
+            record.add_graph(net, given)
+            record.add_graph(net, torch.ones(2))
+        (graph,) = [
+            event.what for event in read_events(run / str(number)) if isinstance(event.what, Graph)
+        ]
+        operations.append([node.op_type for node in graph.nodes if node.op_type in ("exp", "abs")])
+    assert operations == [["exp"], ["abs"], ["exp"]]
+    assert caplog.messages == []
+
+    with SummaryRecord(run / "none") as record:
+        record.add_graph(torch.nn.Linear(2, 3))
+    (message,) = caplog.messages
+    assert message == (
+        "add_graph needs an input to record the graph. Pass an input, or give the module an "
+        "example_input_array. A SummaryCollector records the graph without an input"
+    )
+    assert not (run / "none").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("add_scaler", "add_scalar"),
+        ("add_vidoe", "add_video"),
+        ("log_metrics", "another tracker has it. Here: logger.log_metrics({name: value}, step)"),
+        ("_add_scaler", ""),
+    ],
+)
+def test_a_name_that_is_none_is_answered_with_the_nearest(
+    experiment: SummaryRecord, name: str, hint: str
+) -> None:
+    with pytest.raises(AttributeError) as raised:
+        getattr(experiment, name)
+
+    text, begin = str(raised.value), f"'SummaryRecord' object has no attribute '{name}'"
+    assert text.startswith(begin)
+    assert hint in text
+    assert (text == begin) == (not hint)
+
+
 # ---- trials
 
 
@@ -237,6 +372,31 @@ def test_one_trial_in_several_calls_is_one_row(
         experiment.add_hparams(*call)
 
     assert _row(run) == row
+
+
+def test_settings_and_metrics_that_are_no_dicts_are_refused(
+    experiment: SummaryRecord, run: Path
+) -> None:
+    for arguments in (([("lr", 0.1)], {}), ({"lr": 0.1}, [("accuracy", 1.0)])):
+        with pytest.raises(TypeError, match="hparam_dict and metric_dict must be dicts, got "):
+            experiment.add_hparams(*arguments)  # type: ignore[arg-type]
+
+    assert not run.exists()
+
+
+def test_a_third_trial_keeps_nothing_of_the_first_and_the_second(
+    experiment: SummaryRecord, run: Path
+) -> None:
+    for settings, metrics in (
+        ({"lr": 0.1, "first": 1}, {"accuracy": 0.5}),
+        ({"lr": 0.2, "second": 2}, {}),
+        ({"lr": 0.3, "third": 3}, {}),
+        ({}, {"loss": 2.0}),
+        ({"lr": 0.4}, {}),
+    ):
+        experiment.add_hparams(settings, metrics)
+        expected = {**settings} if settings else {"lr": 0.3, "third": 3}
+        assert _row(run) == (expected, metrics)
 
 
 def test_a_trial_leaves_what_others_recorded(experiment: SummaryRecord, run: Path) -> None:

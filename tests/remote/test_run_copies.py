@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import math
 import os
 import re
 from collections.abc import Callable
+from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
+from unittest import mock
 
 import fsspec
 import pytest
@@ -17,6 +20,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 from mindsummary_lightning import SummaryRecord
 from mindsummary_lightning.errors import ForeignFileError, RemotePathError
+from mindsummary_lightning.fileio.append import try_lock
 from mindsummary_lightning.reading.run_tree import find_run_directories
 from mindsummary_lightning.reading.summary_reader import SummaryReader
 from mindsummary_lightning.remote.run_copies import RunCopies, Store
@@ -354,6 +358,141 @@ def test_a_run_that_a_writer_holds_open_is_being_recorded(tmp_path: Path) -> Non
     assert copies.silence_s() == 60
     assert _sent(tmp_path / "not yet", tmp_path / "back").silence_s() == math.inf
     assert _sent("memory://a-run-being-recorded", tmp_path / "back").silence_s() == 600
+
+
+def test_a_run_is_silent_by_its_summary_files_and_by_what_their_place_tells(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    far = f"memory:/{tmp_path}"
+    assert _sent(far, tmp_path / "back").silence_s() == math.inf
+    memory = fsspec.filesystem("memory")
+    memory.pipe(f"{tmp_path}/run/events.out.events.summary.1.0.h_lineage", b"lineage")
+    assert _sent(far, tmp_path / "back").silence_s() == 60
+    memory.pipe(f"{tmp_path}/run/events.out.events.summary.1.0.h_MS", b"summary")
+    assert _sent(far, tmp_path / "back").silence_s() == 600
+
+    copies = _sent(tmp_path / "back", tmp_path / "further")
+    assert copies.silence_s() == 60
+    with (tmp_path / "back/run/events.out.events.summary.1.0.h_lineage").open("rb") as file:
+        assert try_lock(file.fileno())
+        assert copies.silence_s() == 60
+    with (tmp_path / "back/run/events.out.events.summary.1.0.h_MS").open("rb") as file:
+        assert try_lock(file.fileno())
+        assert copies.silence_s() == math.inf
+    monkeypatch.setattr("mindsummary_lightning.fileio.append.fcntl", None)
+    assert copies.silence_s() == 600
+
+
+def test_a_source_that_cannot_be_listed_is_the_problem_of_its_round_alone(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copies = _sent(run, tmp_path / "far")
+    sent = copies.sent
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "walk", mock.Mock(side_effect=OSError(errno.EIO, "away")))
+        assert copies.send() is False
+    assert {name: str(error) for name, error in copies.problems.items()} == {
+        f"{run} to {tmp_path / 'far'}": "[Errno 5] away"
+    }
+    assert len(copies.runs) == 1
+    assert copies.send() is False
+    assert (copies.problems, copies.sent, copies.missing) == ({}, sent, 0)
+    (run / "hparams.yaml").write_text("changed")
+    assert copies.send() is True
+    assert copies.send() is False
+    assert copies.sent == sent + len("changed")
+
+
+def test_a_store_tells_size_time_and_etag_of_what_is_not_hidden(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    times = {
+        "a": {"mtime": 1.5},
+        "b": {"LastModified": datetime(1970, 1, 1, 0, 0, 2, tzinfo=timezone.utc)},
+        "c": {"mtime": None, "created": 3, "ETag": '"abc"'},
+        ".hidden/deeper/d": {"mtime": 4.0},
+        ".hidden/e": {"mtime": 5.0},
+        ".f": {"mtime": 6.0},
+    }
+    root = f"{tmp_path}/far"
+    found = {
+        f"{root}/{name}": {"type": "file", "size": number, **facts}
+        for number, (name, facts) in enumerate(times.items(), start=7)
+    }
+    found |= {
+        f"{root}/folder": {"type": "directory", "size": 0},
+        f"{root}/link": {"type": "link", "size": 5, "mtime": 7.0},
+    }
+    monkeypatch.setattr(MemoryFileSystem, "find", lambda *_, **__: found)
+
+    assert Store(f"memory:/{root}").list() == {
+        "a": (7, 1_500_000_000, ""),
+        "b": (8, 2_000_000_000, ""),
+        "c": (9, 3_000_000_000, "abc"),
+        ".hidden/deeper/d": (10, 4_000_000_000, ""),
+        ".hidden/e": (11, 5_000_000_000, ""),
+        "link": (-1, 7_000_000_000, ""),
+    }
+
+
+@pytest.mark.parametrize("size", [0, 7, 1 << 20, (1 << 20) + 9])
+def test_the_md5_is_that_of_the_first_bytes(tmp_path: Path, size: int) -> None:
+    data = os.urandom(1000) * 1100
+    (tmp_path / "file").write_bytes(data)
+
+    assert Store(str(tmp_path)).md5("file", size) == hashlib.md5(data[:size]).hexdigest()
+
+
+def test_a_file_that_has_become_shorter_is_not_opened(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"content")
+    fsspec.filesystem("memory").pipe(f"{tmp_path}/file", b"content")
+    for store in (Store(str(tmp_path)), Store(f"memory:/{tmp_path}")):
+        with store.opened("file", 7) as file:
+            assert file.read() == b"content"
+        with (
+            pytest.raises(OSError, match="the file must have at least 8 bytes, got 7") as raised,
+            store.opened("file", 8),
+        ):
+            pass
+        assert str(raised.value).startswith(f"{store.name}/file: ")
+
+
+def test_a_directory_that_has_become_a_link_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "store").mkdir()
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs" / "file").write_bytes(b"theirs")
+    (tmp_path / "store" / "run").symlink_to(tmp_path / "theirs")
+    (tmp_path / "source" / "run").mkdir(parents=True)
+    (tmp_path / "source" / "run" / "new").write_bytes(b"new")
+    store = Store(str(tmp_path / "store"))
+
+    with pytest.raises(OSError, match="symbolic link"), store.opened("run/file", 0):
+        pass
+    with pytest.raises(OSError, match="symbolic link"):
+        store.put("run/new", Store(str(tmp_path / "source")), 0, 1)
+    assert [path.name for path in (tmp_path / "theirs").iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize(
+    ("error", "hint"),
+    [
+        (ImportError("Install s3fs to access S3"), ": pip install s3fs"),
+        (ValueError("Please install adlfs and more"), ""),
+        (ImportError("no module"), ""),
+    ],
+    ids=["a lack", "another error", "an unknown lack"],
+)
+def test_what_must_be_installed_is_said_if_a_driver_is_missing(
+    error: Exception, hint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fsspec.core, "url_to_fs", mock.Mock(side_effect=error))
+
+    with pytest.raises(RemotePathError) as raised:
+        Store("s3://bucket/runs")
+    assert str(raised.value) == (
+        "s3://bucket/runs cannot be reached (OBS, OSS, MinIO: s3://BUCKET/PATH and "
+        f"AWS_ENDPOINT_URL): {error}{hint}"
+    )
 
 
 @pytest.mark.parametrize(
