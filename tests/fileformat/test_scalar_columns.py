@@ -94,6 +94,71 @@ def test_a_changed_byte_never_makes_the_columns_differ_from_protobuf(
     check([[payload, payload, bytes(changed)], [bytes(changed), payload]])
 
 
+def test_columns_say_what_protobuf_says_of_events_with_few_sets_of_tags_in_any_order() -> None:
+    chance = random.Random(3)
+    sets = [["loss"], ["lose"], ["acc", "loss"], ["loss", "acc"], ["abcdefghij"], [], ["ø", "loss"]]
+    steps = [0, 1, 127, 128, 300, 2**14, 2**40, 2**63 - 1, -1]
+    payloads = [
+        payload_of(
+            chance.uniform(0, 2e9),
+            chance.choice(steps),
+            [(tag, chance.uniform(-2, 2)) for tag in chance.choice(sets)],
+        )
+        for _ in range(400)
+    ]
+
+    check([payloads[:250], payloads[250:280], payloads[280:281], payloads[281:]])
+
+
+def test_an_event_whose_length_occurs_once_is_a_column_among_few_and_an_outline_among_many() -> (
+    None
+):
+    others = [payload_of(1.0, 1, [("a", 1.0)])] * 40
+    alone = payload_of(1.0, 1, [("alone", 1.0)])
+
+    for number in (31, 32, 40):
+        columns, outlined = ScalarDecoder().decode([*others[:number], alone])
+        assert [(one.tags, one.rows.tolist()) for one in columns] == [(("a",), [*range(number)])]
+        assert [row for row, _ in outlined] == [number]
+
+
+def test_the_layouts_of_earlier_records_are_remembered_once_each() -> None:
+    decoder, fresh = ScalarDecoder(), ScalarDecoder()
+    batch = [payload_of(1.0, step, [(tag, 1.0)]) for step in range(1, 90) for tag in ("a", "long")]
+    assert decoder.nbytes == 0
+    decoder.decode(batch)
+    once = decoder.nbytes
+
+    for _ in range(4):
+        decoder.decode(batch)
+
+    assert 0 < decoder.nbytes == once
+    for tag in ("a", "long"):
+        fresh.decode([payload_of(1.0, step, [(tag, 1.0)]) for step in range(1, 90)])
+    assert fresh.nbytes == once
+
+
+def test_of_records_of_one_length_sixty_four_layouts_are_remembered() -> None:
+    decoder, sizes = ScalarDecoder(), []
+    for begin in range(70):
+        tags = ["x" * (begin + 1), "x" * (100 - begin)]  # the first value lies elsewhere in each
+        decoder.decode([payload_of(1.0, 1, [(tag, 1.0) for tag in tags])] * 9)
+        sizes.append(decoder.nbytes)
+
+    assert sizes == [min(number, 64) * sizes[0] for number in range(1, 71)]
+
+
+def test_layouts_beyond_four_megabytes_are_forgotten() -> None:
+    decoder, length = ScalarDecoder(), 200_000
+    while decoder.nbytes <= 1 << 22:
+        length += 1
+        decoder.decode([payload_of(1.0, 1, [("x" * length, 1.0)])] * 2)
+    decoder.decode([payload_of(1.0, 1, [("a", 1.0)])] * 2)
+
+    assert 200_005 < length < 200_020
+    assert 0 < decoder.nbytes < 2000
+
+
 def test_one_record_with_another_tag_is_told_from_many_wherever_it_stands() -> None:
     one, other = (payload_of(1.0, 1, [(tag, 1.0)]) for tag in ("loss", "lose"))
 
