@@ -80,7 +80,8 @@ def _event(*values: bytes) -> bytes:
 
 
 _TAG, _SCALAR, _UNKNOWN = b"\x0a\x02ab", b"\x1d\0\0\0\x3f", b"\x58\x96\x01"
-_IMAGE = b"\x22\x0a\x18\x03\x10\x07\x08\xac\x02\x22\x01p"  # 300 rows of 7 pixels
+# 300 rows of 7 pixels, and fields of their numbers that are no ints
+_IMAGE = b"\x22\x10\x18\x03\x10\x07\x08\xac\x02\x22\x01p\x0a\x01x\x12\x01x"
 
 
 @pytest.mark.parametrize(

@@ -74,6 +74,7 @@ def test_a_data_pipeline_comes_back_with_every_kind_of_parameter() -> None:
         None,
         (
             DatasetGraph(sampler=Operation(size=(7,))),
+            DatasetGraph(operations=(Operation(),), sampler=Operation()),
             DatasetGraph({"n": 0}, children=(DatasetGraph({"n": 2}),)),
         ),
     )

@@ -10,6 +10,7 @@ import pytest
 
 from mindsummary_lightning.fileformat.framing import frame, masked_crc32c
 from mindsummary_lightning.fileformat.records import Records, count_alike
+from tests.support import counted_calls
 
 
 def _payload(number: int, length: int) -> bytes:
@@ -87,6 +88,15 @@ def test_the_first_record_with_a_wrong_checksum_is_found(lengths: list[int]) -> 
         stored = masked_crc32c(payloads[wrong])
         assert problem.startswith("payload CRC is ")
         assert problem.endswith(f"the file states {stored:#010x}")
+
+
+@pytest.mark.parametrize("lengths", [[5] * 40, [*range(1, 80)]], ids=["of one length", "of many"])
+def test_the_checksums_of_many_records_are_compared_in_one(lengths: list[int]) -> None:
+    records = Records(*_records([_payload(7, length) for length in lengths]))  # type: ignore[arg-type]
+
+    with counted_calls() as counted:
+        assert records.first_mismatch() == (len(lengths), None)
+    assert counted["crc32c"] == 1
 
 
 def test_bytes_behind_the_last_record_do_not_count() -> None:

@@ -138,6 +138,16 @@ def test_the_layouts_of_earlier_records_are_remembered_once_each() -> None:
     assert fresh.nbytes == once
 
 
+def test_tags_of_the_same_lengths_share_a_layout() -> None:
+    one, both = ScalarDecoder(), ScalarDecoder()
+    batches = [[payload_of(1.0, 1, [(tag, 1.0)])] * 9 for tag in ("aa", "bb")]
+    one.decode(batches[0])
+    both.decode([*batches[0], *batches[1]])
+
+    assert (2 * both.nbytes, both.nbytes > 0) == (3 * one.nbytes, True)
+    check([batches[0] + batches[1], batches[1] + batches[0]])
+
+
 def test_of_records_of_one_length_sixty_four_layouts_are_remembered() -> None:
     decoder, sizes = ScalarDecoder(), []
     for begin in range(70):
