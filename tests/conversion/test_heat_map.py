@@ -8,7 +8,7 @@ import numpy as np
 import PIL.Image
 import pytest
 
-from mindsummary_lightning.conversion.heat_map import grouped, heat_map
+from mindsummary_lightning.conversion.heat_map import colours_of, grouped, heat_map, shaded_range
 
 RED_SHARE = 0.75  # of a cell that is not finite: every fourth pixel is a white stripe
 RED, BLACK, GREY, YELLOW = (0xE3, 0x1A, 0x1C), (0, 0, 0), (0xD8, 0xD8, 0xD8), (0xFD, 0xE7, 0x25)
@@ -65,6 +65,56 @@ def test_nothing_finite_is_drawn_too() -> None:
 
 def test_a_name_of_any_length_and_script_is_drawn() -> None:
     assert _pixels(["层." * 500, "b"], np.zeros((2, 2))).shape[1] < 1200
+
+
+@pytest.mark.parametrize(
+    ("numbers", "expected"),
+    [
+        ([-3.0, 1.5, np.nan, np.inf, -np.inf], (-3.0, 1.5)),
+        ([-20.0, 1.5, -3.0], (-10.5, 1.5)),
+        ([-10.5, 1.5], (-10.5, 1.5)),
+        ([2.0, 2.0], (1.9, 2.0)),
+        ([2.0, 1.95], (1.9, 2.0)),
+        ([np.nan, np.inf], (-1.0, 0.0)),
+        ([], (-1.0, 0.0)),
+    ],
+    ids=str,
+)
+def test_the_colours_span_the_finite_numbers_but_at_most_twelve_decades(
+    numbers: list[float], expected: tuple[float, float]
+) -> None:
+    assert shaded_range(np.array(numbers)) == expected
+
+
+def test_numbers_have_colours_from_violet_to_yellow_and_others_their_own() -> None:
+    numbers = np.array([[-3.0, -9.0, 1.5, 9.0], [-0.75, np.inf, -np.inf, np.nan]])
+
+    assert colours_of(numbers, -3.0, 1.5).tolist() == [
+        [[0x44, 0x01, 0x54], [0x44, 0x01, 0x54], [0xFD, 0xE7, 0x25], [0xFD, 0xE7, 0x25]],
+        [[0x22, 0x90, 0x8B], [*RED], [*BLACK], [*GREY]],
+    ]
+
+
+def test_a_row_of_the_picture_is_a_row_of_the_numbers_under_its_steps() -> None:
+    pixels = _pixels(["first.weight", "second.weight"], np.array([[1.5, 0, 0], [0, 0, 0.0]]))
+
+    (rows, columns) = np.nonzero((pixels == YELLOW).all(axis=-1))
+    inside = rows < 50  # above the legend
+    assert (rows[inside].min(), rows[inside].max()) == (36, 49)
+    assert columns[inside].max() - columns[inside].min() == 23
+    assert pixels.shape == (36 + 2 * 14 + 56, columns[inside].min() + 460 + 8, 3)
+
+
+def test_a_layer_of_a_parameter_without_a_module_is_the_parameter_itself() -> None:
+    numbers = np.arange(5.0)[:, None]
+
+    labels, found = grouped(["scale", "a.w", "a.b", "shift", "b.w"], numbers, 4)
+    assert labels == ["scale", "a", "shift", "b"]
+    assert found[:, 0].tolist() == [0, 2, 3, 4]
+    labels, found = grouped(["scale", "a.w", "a.b", "shift", "b.w"], numbers, 3)
+    assert labels == ["scale to a", "shift to b"]
+    assert found[:, 0].tolist() == [2, 4]
+    assert grouped(["a.w", "b.w", "c.w"], numbers[:3], 2)[0] == ["a to b", "c to c"]
 
 
 def test_more_rows_than_fit_are_grouped_by_layer_and_then_by_neighbours() -> None:
