@@ -140,6 +140,71 @@ def test_what_holds_no_real_numbers_is_refused_by_name(value: Any, found: str) -
     assert found in f"{refusal.value}$"  # the sign of the end
 
 
+class _Placement:
+    def __init__(self, is_whole: bool) -> None:
+        self.is_whole = is_whole
+
+    def is_replicate(self) -> bool:
+        return self.is_whole
+
+    def __repr__(self) -> str:
+        return "R" if self.is_whole else "S"
+
+
+class _Distributed(torch.Tensor):
+    """A tensor that has the names of a ``DTensor``."""
+
+    placements: tuple[_Placement, ...] = ()
+
+    def full_tensor(self) -> torch.Tensor:
+        raise AssertionError("is a collective call, which would wait for other ranks")
+
+    def to_local(self) -> torch.Tensor:
+        return torch.tensor([4.0, 5.0])
+
+
+@pytest.mark.parametrize("whole", [(True,), (True, True), (False,), (True, False)])
+def test_only_a_tensor_that_every_rank_has_is_read_from_this_one(
+    whole: tuple[bool, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_Distributed, "placements", tuple(map(_Placement, whole)))
+    tensor = torch.zeros(3, dtype=torch.float64).as_subclass(_Distributed)
+
+    if all(whole):
+        assert to_array(tensor).tolist() == [4.0, 5.0]
+    else:
+        with pytest.raises(TypeError, match=r"a DTensor with placements .*S.*: pass \.to_local"):
+            to_array(tensor)
+
+
+class _Unreadable(torch.Tensor):
+    words = ""
+
+    def cpu(self) -> torch.Tensor:
+        raise RuntimeError(self.words)
+
+
+@pytest.mark.parametrize(
+    ("words", "error", "message"),
+    [
+        ("you can't allocate memory here", MemoryError, "^you can't allocate memory here$"),
+        ("CUDA out of memory", MemoryError, "^CUDA out of memory$"),
+        (
+            "no way",
+            TypeError,
+            r"dtype torch.float64, shape \(2, 3\) on cpu, which PyTorch cannot convert: no way$",
+        ),
+    ],
+)
+def test_a_tensor_that_pytorch_cannot_convert_is_told_from_one_without_room(
+    words: str, error: type[Exception], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_Unreadable, "words", words)
+
+    with pytest.raises(error, match=message):
+        to_array(torch.zeros(2, 3, dtype=torch.float64).as_subclass(_Unreadable))
+
+
 def test_ragged_lists_are_refused() -> None:
     with pytest.raises(TypeError, match="found a list that is not an array"):
         to_array([[1, 2], [3]])

@@ -179,6 +179,23 @@ def test_a_pillow_image_of_16_bits_is_stretched() -> None:
     assert pixels_of(to_image(image))[0, :, 0].tolist() == [0, 128, 255]
 
 
+@pytest.mark.parametrize("mode", ["I", "F"])
+def test_a_pillow_image_of_numbers_follows_the_rule_for_numbers(mode: str) -> None:
+    image = PillowImage.fromarray(np.array([[-2, 0, 3]], np.int32)).convert(mode)
+
+    assert pixels_of(to_image(image))[0, :, 0].tolist() == [0, 102, 255]
+
+
+def test_a_transparent_colour_of_a_palette_is_white() -> None:
+    image = PillowImage.new("P", (2, 1))
+    image.putpalette([10, 20, 30, 40, 50, 60])
+    image.putpixel((1, 0), 1)
+    assert pixels_of(to_image(image))[0].tolist() == [[10, 20, 30], [40, 50, 60]]
+
+    image.info["transparency"] = 0
+    assert pixels_of(to_image(image))[0].tolist() == [[255, 255, 255], [40, 50, 60]]
+
+
 @pytest.mark.parametrize("as_path", [str, Path])
 def test_a_file_is_read(tmp_path: Path, as_path: Any) -> None:
     PillowImage.fromarray(RGB).save(tmp_path / "a.bmp")

@@ -50,6 +50,14 @@ def test_a_host_does_not_make_it_a_file_of_another_kind(host: str, suffix: str) 
     assert file_name("events", 5, 0, host, "_MS_lineage").endswith(f"{host}_MS_lineage")
 
 
+@pytest.mark.parametrize("seconds", [0, 253402300799])
+def test_the_first_and_the_last_time_are_taken(seconds: int) -> None:
+    name = file_name("a b", seconds, 3, "vm", "_x_lineage")
+
+    assert name == f"a b.out.events.summary.{seconds}.3.vm_x_lineage"
+    assert (timestamp_of(name), is_lineage_name(name)) == (seconds, True)
+
+
 @pytest.mark.parametrize("seconds", [-1, MAX_TIMESTAMP + 1, 1795246505000])
 def test_a_time_that_would_empty_the_readers_list_is_refused(seconds: int) -> None:
     with pytest.raises(ValueError, match="MindInsight would list no run"):
@@ -90,7 +98,10 @@ def test_the_suffix_decides_the_kind(name: str, is_summary: bool, is_lineage: bo
 
 
 def test_files_are_read_by_time_and_for_one_time_by_descending_name() -> None:
-    assert read_order(["a.summary.9", "b.summary.10", "a.summary.10", "c.summary.9"]) == [
+    names = ["a.summary.9", "x.pb", "b.summary.10", "a.summary.10", "c.summary.9", "y.pb"]
+    assert read_order(iter(names)) == [
+        "y.pb",
+        "x.pb",
         "c.summary.9",
         "a.summary.9",
         "b.summary.10",

@@ -7,6 +7,7 @@ import numpy as np
 import PIL.Image
 import pytest
 
+from mindsummary_lightning.fileformat._proto import anf_ir_pb2
 from mindsummary_lightning.values import (
     DataType,
     EvaluationInfo,
@@ -265,6 +266,12 @@ def test_the_tags_of_an_event_are_those_that_mindinsight_counts() -> None:
     assert [*tags_of(pairs)] == [("scalar", "a"), ("image", "b"), ("tensor", "a")]
     assert [*tags_of(Graph(()))] == [("graph", ""), ("optimized_graph", "")]
     assert [[*tags_of(what)] for what in ("v", (), None)] == [[], [], []]
+
+
+def test_the_data_types_have_the_numbers_of_the_file() -> None:
+    numbers = dict(anf_ir_pb2.DataType.items())
+
+    assert {f"DT_{kind.name}": kind.value for kind in DataType} == numbers
 
 
 def test_every_dtype_of_the_format_has_its_number() -> None:
