@@ -192,6 +192,14 @@ def test_permissions_without_the_owner_or_beyond_nine_bits_are_refused(
         file_permissions(mode)
 
 
+@pytest.mark.parametrize("name", ["forward", "named_modules"])
+def test_an_object_with_half_of_a_module_is_none(name: str) -> None:
+    half = type("Half", (), {name: None})()
+
+    with pytest.raises(TypeError, match=r"x must be a torch\.nn\.Module or None, not <"):
+        optional_module("x", half)
+
+
 def test_a_name_is_what_utf8_holds() -> None:
     assert checked_name("a\ud800") == "a\\ud800"
 

@@ -174,6 +174,8 @@ def test_a_list_of_containers_is_numbered() -> None:
     }
     pair = (argparse.Namespace(n=1), Options(lr=2))
     assert flatten({"both": pair}) == {"both/0/n": 1, "both/1/lr": 2, "both/1/inner": "None"}
+    for part in pair:
+        assert next(iter(flatten({"one": [1, part]}))) == "one/0"
     assert flatten({"kinds": [Options, Plain]}) == {"kinds": "['Options', 'Plain']"}
 
 

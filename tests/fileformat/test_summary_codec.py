@@ -152,6 +152,20 @@ def test_the_end_of_a_landscape_of_another_writer_is_the_first_of_each_axis(
     assert (value.convergence_point, value.path, value.intervals) == (end, None, ())
 
 
+@pytest.mark.parametrize("empty", ["x", "y", "z"])
+def test_a_landscape_of_another_writer_whose_end_lacks_an_axis_has_no_end(empty: str) -> None:
+    message = summary_pb2.Event(wall_time=2.0)
+    landscape = message.summary.value.add(tag="l").loss_landscape
+    for axis in ("x", "y", "z"):
+        getattr(landscape.landscape, axis).dims.append(0)
+        tensor = getattr(landscape.convergence_point, axis)
+        tensor.dims.append(int(axis != empty))
+        tensor.float_data.extend([1.0] * (axis != empty))
+
+    ((_, value),) = decode_event(message.SerializeToString()).what  # type: ignore[misc,union-attr]
+    assert value.convergence_point is None
+
+
 def test_a_histogram_comes_back_with_each_number_in_its_place() -> None:
     histogram = Histogram(
         np.array([0.5, 1.5]), np.array([1.0, 2.0]), np.array([3, 4]), 12, 1, 2, 3, -1.5, 3.25, 6.0
