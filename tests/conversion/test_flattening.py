@@ -62,13 +62,12 @@ def test_a_mapping_that_occurs_twice_side_by_side_is_unfolded_twice() -> None:
     assert list(leaves({"a": shared, "b": shared})) == [("a/x", 1), ("b/x", 1)]
 
 
-@pytest.mark.slow
 def test_shared_parts_do_not_unfold_without_end() -> None:
     shared: dict[str, Any] = {}
     for _ in range(100):
         shared = {str(number): shared for number in range(10)}
 
-    assert len(list(leaves({"shared": shared}))) < 100_000
+    assert 50_000 < len(list(leaves({"shared": shared}))) < 100_000
 
 
 def test_an_empty_container_yields_what_the_caller_wants() -> None:
