@@ -239,8 +239,10 @@ def test_an_event_is_outlined_alike_whatever_was_seen_before(changes: int) -> No
 
     known = outline_event(like)
     assert known.histograms
+    few = outline_event(b"".join(encode_event(_MIXED)))
     for payload in payloads:
         assert _flat(payload, known) == _flat(payload, None)
+    assert _flat(other, few) == _flat(other, None)
 
 
 @pytest.mark.parametrize(

@@ -87,6 +87,29 @@ def test_values_are_frozen() -> None:
         Event(1.0).step = 2  # type: ignore[misc]
 
 
+@pytest.mark.parametrize("field", ["lefts", "widths", "counts"])
+def test_a_histogram_owns_its_arrays(field: str) -> None:
+    mine = {name: np.array([1, 2], np.float32) for name in ("lefts", "widths", "counts")}
+    histogram = Histogram(**mine, count=3)  # type: ignore[arg-type]
+    mine[field][:] = 9
+
+    held = getattr(histogram, field)
+    assert held.tolist() == [1, 2]
+    assert held.dtype == (np.int64 if field == "counts" else np.float64)
+    with pytest.raises(ValueError, match="read-only"):
+        held[0] = 9
+
+
+@pytest.mark.parametrize("axis", ["x", "y", "z"])
+def test_points_own_their_arrays(axis: str) -> None:
+    mine = {name: np.array([1.0, 2.0]) for name in ("x", "y", "z")}
+    points = Points(**mine)  # type: ignore[arg-type]
+    mine[axis][:] = 9
+
+    held = getattr(points, axis)
+    assert (held.tolist(), held.dtype, held.flags.writeable) == ([1.0, 2.0], np.float32, False)
+
+
 def test_a_histogram_needs_as_many_widths_and_counts_as_edges() -> None:
     with pytest.raises(
         ValueError, match=r"1-D and of the same length, not of shapes \(2,\), \(1,\) and \(2,\)"
