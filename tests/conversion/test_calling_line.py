@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import _thread
 import os
 import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
 
 import pytest
 
@@ -64,3 +67,13 @@ def test_frames_of_frameworks_and_of_generated_code_are_skipped(
 )  # fmt: skip
 def test_a_file_is_named_without_where_it_is_installed(module: str, file: str, shown: str) -> None:
     assert _function(module, file)(calling_line) == shown
+
+
+def test_without_a_frame_of_the_user_there_is_no_line() -> None:
+    found: SimpleQueue[str] = SimpleQueue()
+    names: dict[str, Any] = {"__name__": "torch.autograd"}
+    exec(compile("def run(call, found):\n    found.put(call())\n", "/lib/x.py", "exec"), names)
+
+    _thread.start_new_thread(names["run"], (calling_line, found))
+
+    assert found.get(timeout=30) == ""

@@ -105,6 +105,38 @@ def test_a_row_of_the_picture_is_a_row_of_the_numbers_under_its_steps() -> None:
     assert pixels.shape == (36 + 2 * 14 + 56, columns[inside].min() + 460 + 8, 3)
 
 
+def _map(names: list[str], steps: list[int], title: str = "title") -> bytes:
+    return heat_map(title, names, steps, np.zeros((len(names), len(steps)))).encoded
+
+
+def test_a_long_name_is_shown_by_its_end_and_other_scripts_by_signs() -> None:
+    assert _map(["a" * 9 + "b" * 41], [1]) == _map(["..." + "b" * 41], [1])
+    assert _map(["a" * 3 + "b" * 41], [1]) != _map(["..." + "b" * 41], [1])
+    assert _map(["层.weight"], [1]) == _map(["?.weight"], [1])
+
+
+def test_the_title_and_six_of_the_steps_are_written() -> None:
+    steps = [*range(1, 13)]
+    plain = _map(["a"], steps)
+
+    assert _map(["a"], steps, "Title") != plain
+    changed = [_map(["a"], [*steps[:at], 8, *steps[at + 1 :]]) != plain for at in range(12)]
+    assert [at for at in range(12) if changed[at]] == [0, 2, 4, 9, 11]  # the eighth is 8 already
+    assert _map(["a"], [*steps[:7], 9, *steps[8:]]) != plain
+
+
+def test_names_are_written_at_every_row_or_as_often_as_there_is_room() -> None:
+    for rows, every in ((3, 1), (200, 5)):
+        names = ["a"] * rows
+        plain = _map(names, [1])
+        named = [
+            row
+            for row in range(7)
+            if row < rows and _map([*names[:row], "b", *names[row + 1 :]], [1]) != plain
+        ]
+        assert named == [*range(0, min(rows, 7), every)]
+
+
 def test_a_layer_of_a_parameter_without_a_module_is_the_parameter_itself() -> None:
     numbers = np.arange(5.0)[:, None]
 

@@ -69,7 +69,7 @@ def test_pixels_follow_the_rule(dtype: type, count: int, channels: int) -> None:
 
 @pytest.mark.parametrize("shift", [-5.0, 0.0, 5.0])
 @pytest.mark.parametrize("scale", [0.0, 0.3, 1.0, 255.0, 1e30])
-@pytest.mark.parametrize("count", [2, 9])
+@pytest.mark.parametrize("count", [2, 9, 16])
 def test_any_range_of_floats_is_rescaled_by_the_rule(
     shift: float, scale: float, count: int
 ) -> None:

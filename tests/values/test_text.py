@@ -145,6 +145,7 @@ def test_a_text_about_an_address_has_none_of_its_secrets() -> None:
     assert without_secrets("b:c, a:b:c@, t=1, user, me:you, ?z, b", *addresses) == (
         "***, ***@, ***, ***, me:you, ?z, b"
     )
+    assert without_secrets("token", "s3:/me:tok@host", "s3:/you:token@host") == "***"
     assert without_secrets("http://host/runs?", "http://host/runs?") == "http://host/runs?"
 
 
