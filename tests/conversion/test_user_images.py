@@ -160,8 +160,8 @@ def test_nine_images_fill_two_rows_and_the_rest_is_black() -> None:
 
 
 def test_transparent_pixels_are_laid_on_white() -> None:
-    rgba = np.array([[[10, 20, 30, 255], [10, 20, 30, 0], [0, 0, 0, 128]]], np.uint8)
-    expected = [[10, 20, 30], [255, 255, 255], [127, 127, 127]]
+    rgba = np.array([[[10, 20, 30, 255], [10, 20, 30, 0], [0, 1, 2, 128]]], np.uint8)
+    expected = [[10, 20, 30], [255, 255, 255], [127, 128, 128]]
 
     assert pixels_of(to_image(rgba, "HWC"))[0].tolist() == expected
     assert pixels_of(to_image(rgba / 255, "HWC"))[0].tolist() == expected

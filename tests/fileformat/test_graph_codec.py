@@ -170,11 +170,21 @@ def test_the_stated_type_counts_and_no_other_type_beside_it(beside: TensorType |
     assert decode_graph(message).nodes[0].output_type == beside
 
 
-@pytest.mark.parametrize("number", [-(2**63), 2**63 - 1, 2**63, 2**64 - 1])
-def test_an_integer_of_64_bits_stays_a_number(number: int) -> None:
-    (constant,) = decode_graph(parsed(Graph((), constants=(GraphConstant("c", number),)))).constants
+@pytest.mark.parametrize(
+    ("number", "field"),
+    [
+        (-(2**63), "int_val"),
+        (2**63 - 1, "int_val"),
+        (2**63, "uint_val"),
+        (2**64 - 1, "uint_val"),
+    ],
+)
+def test_an_integer_of_64_bits_stays_a_number(number: int, field: str) -> None:
+    message = parsed(Graph((), constants=(GraphConstant("c", number),)))
+    (constant,) = decode_graph(message).constants
 
     assert constant.value == number
+    assert getattr(message.const_vals[0].value, field) == number
 
 
 @pytest.mark.parametrize("number", [-(2**63) - 1, 2**64, 10**40])

@@ -282,13 +282,16 @@ def test_data_fields_of_other_writers_are_read(field: str) -> None:
     assert value.data_type is DataType.INT64
 
 
-def test_dimensions_that_contradict_the_elements_are_an_error() -> None:
+@pytest.mark.parametrize(("dims", "elements"), [([3], 1), ([2**32, 2**32], 0), ([], 0), ([0], 1)])
+def test_dimensions_that_contradict_the_elements_are_an_error(
+    dims: list[int], elements: int
+) -> None:
     message = summary_pb2.Event(wall_time=2.0)
     tensor = message.summary.value.add(tag="t").tensor
-    tensor.dims.append(3)
-    tensor.float_data.append(1.0)
+    tensor.dims.extend(dims)
+    tensor.float_data.extend([1.0] * elements)
 
-    with pytest.raises(ValueError, match=r"a tensor of shape .* cannot have 1 elements"):
+    with pytest.raises(ValueError, match=rf"a tensor of shape .* cannot have {elements} elements"):
         decode_event(message.SerializeToString())
 
 

@@ -36,6 +36,7 @@ def test_the_parameter_nearest_to_the_cause_is_found(
     assert origin(_NAMES, _table(gradients, weights)) == found
 
 
+@pytest.mark.filterwarnings("error")
 def test_magnitudes_are_stored_as_logarithms_and_all_else_as_it_is() -> None:
     logarithms = {"gradient_rms", "gradient_mean", "gradient_max", "weight_rms", "weight_max",
                   "update_ratio"}  # fmt: skip

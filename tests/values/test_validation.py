@@ -40,7 +40,7 @@ GOOD = [
         (Operation(size=(-(2**31), 2**31 - 1), weights=(3.4e38, -3.4e38, 1)),),
     ),
     EvaluationInfo("{}", None, 2**31 - 1),
-    RunInfo({"a": -1.5}),
+    RunInfo({"a": -1.5, "b": "text", "c": {"d": "", "e": 2**9000}}),
     LossLandscape(
         Points(*(np.ones(n) for n in (2, 3)), np.ones((3, 2))),
         (0, 2**31 - 1),
