@@ -56,6 +56,17 @@ def test_a_float32_array_of_any_size_has_the_statistics_of_its_float64_elements(
             assert found[6] == 0
 
 
+@pytest.mark.parametrize("extreme", [1e20, -1e20, 1e-20, -1e-20])
+@pytest.mark.parametrize("others", [0.0, 1e-21, -1e-21])
+def test_squares_beyond_float32_are_computed_in_float64(extreme: float, others: float) -> None:
+    array = np.full(1300, others, np.float32)
+    array[7] = extreme
+
+    found, expected = (array_statistics(one) for one in (array, array.astype(np.float64)))
+
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int64, np.float16, np.bool_])
 def test_many_elements_of_any_dtype_have_the_statistics_of_their_numbers(dtype: type) -> None:
     array = (np.arange(1300) % 99 + 1).astype(dtype)

@@ -46,7 +46,9 @@ def test_a_host_that_looks_like_a_time_does_not_change_the_time() -> None:
     ("host", "suffix"), [("node_explain", ""), ("node_lineage", ""), ("node_lin", "eage")]
 )
 def test_a_host_does_not_make_it_a_file_of_another_kind(host: str, suffix: str) -> None:
-    assert is_summary_name(file_name("events", 5, 0, host, suffix))
+    name = file_name("events", 5, 0, host, suffix)
+    assert name == f"events.out.events.summary.5.0.{host}-{suffix}"
+    assert is_summary_name(name)
     assert file_name("events", 5, 0, host, "_MS_lineage").endswith(f"{host}_MS_lineage")
 
 

@@ -210,6 +210,20 @@ def test_an_image_is_a_picture_to_pillow_numpy_and_notebooks() -> None:
     assert Image(2, 4, b"BM")._repr_png_() is None
 
 
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "BMP", "WEBP", "TIFF", "PPM"])
+def test_only_pictures_that_a_browser_shows_are_opened(kind: str) -> None:
+    file = io.BytesIO()
+    PIL.Image.new("RGB", (4, 2)).save(file, kind)
+    image = Image(2, 4, file.getvalue())
+
+    if kind in ("TIFF", "PPM"):
+        with pytest.raises(PIL.UnidentifiedImageError):
+            image.to_pil()
+    else:
+        assert image.to_pil().size == (4, 2)
+        assert image.media_type == f"image/{kind.lower()}"
+
+
 def test_the_edges_of_a_histogram_are_those_of_its_buckets_and_the_last_end() -> None:
     assert Histogram([0.0, 1.0, 3.0], [1.0, 2.0, 4.0], [3, 4, 5], 12).edges.tolist() == [  # type: ignore[arg-type]
         0.0,
