@@ -140,6 +140,18 @@ def test_what_holds_no_real_numbers_is_refused_by_name(value: Any, found: str) -
     assert found in f"{refusal.value}$"  # the sign of the end
 
 
+def test_an_error_of_the_users_array_is_passed_on() -> None:
+    class Broken:
+        def __array__(self, *args: Any, **kwargs: Any) -> Any:
+            raise RuntimeError("the device is gone")
+
+        def __iter__(self) -> Any:
+            raise AssertionError("is asked for once")
+
+    with pytest.raises(RuntimeError, match="the device is gone"):
+        to_array(Broken())
+
+
 class _Placement:
     def __init__(self, is_whole: bool) -> None:
         self.is_whole = is_whole

@@ -59,6 +59,7 @@ def test_frames_of_frameworks_and_of_generated_code_are_skipped(
         ("torchvision.models", "/lib/site-packages/torchvision/models/net.py",
          "torchvision/models/net.py:3"),
         ("timm", "/usr/lib/dist-packages/timm/net.py", "timm/net.py:3"),
+        ("net", "/lib/site-packages/a/site-packages/b/net.py", "b/net.py:3"),
         ("net", "/elsewhere/models/net.py", "net.py:3"),
         ("net", "models/net.py", "models/net.py:3"),
         ("lightning_models.net", "/elsewhere/net.py", "net.py:3"),

@@ -105,6 +105,26 @@ def test_a_row_of_the_picture_is_a_row_of_the_numbers_under_its_steps() -> None:
     assert pixels.shape == (36 + 2 * 14 + 56, columns[inside].min() + 460 + 8, 3)
 
 
+def test_a_cell_is_at_most_24_pixels_wide_and_at_least_one() -> None:
+    narrow, wide, widest, full = (
+        _pixels(["a"], np.zeros((1, columns))).shape[1] for columns in (1, 30, 512, 720)
+    )
+
+    assert (wide - narrow, widest - narrow, full - narrow) == (
+        30 * 24 - 460,
+        512 - 460,
+        720 - 460,
+    )
+
+
+def test_the_legend_has_the_colours_of_what_is_no_number() -> None:
+    pixels = _pixels(["a"], np.zeros((1, 1)))
+
+    assert _count(pixels, RED) == 75
+    assert _count(pixels, GREY) == 100
+    assert _count(pixels, BLACK) == 100
+
+
 def _map(names: list[str], steps: list[int], title: str = "title") -> bytes:
     return heat_map(title, names, steps, np.zeros((len(names), len(steps)))).encoded
 

@@ -299,8 +299,10 @@ _RED = (255, 0, 0)
 
 def test_a_box_is_drawn_in_red_at_its_corners_on_a_grey_image_too() -> None:
     for image, layout in ((np.zeros((20, 30)), "HW"), (np.zeros((20, 30, 3)), "HWC")):
-        red = (pixels_of(boxes_to_image(image, [[5, 3, 25, 12]], layout)) == _RED).all(axis=-1)
+        pixels = pixels_of(boxes_to_image(image, [[5, 3, 25, 12]], layout))
+        red = (pixels == _RED).all(axis=-1)
 
+        assert not pixels[~red].any()
         rows, columns = np.flatnonzero(red.any(axis=1)), np.flatnonzero(red.any(axis=0))
         assert [rows.min(), rows.max()] == pytest.approx([3, 12], abs=1)
         assert [columns.min(), columns.max()] == pytest.approx([5, 25], abs=1)
