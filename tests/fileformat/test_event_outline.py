@@ -94,6 +94,8 @@ _IMAGE = b"\x22\x10\x18\x03\x10\x07\x08\xac\x02\x22\x01p\x0a\x01x\x12\x01x"
         ((_TAG, _IMAGE), [("ab", "image", 0.0, 7, 300)]),
         ((_IMAGE, _TAG), [("ab", "image", 0.0, 7, 300)]),
         ((_TAG, _UNKNOWN, _IMAGE), [("ab", "image", 0.0, 7, 300)]),
+        ((_TAG, b"\x4a\0", _IMAGE), [("ab", "image", 0.0, 7, 300)]),
+        ((_TAG, _IMAGE, _UNKNOWN), [("ab", "image", 0.0, 7, 300)]),
         ((_TAG, b"\x22\x02\x10\x07"), [("ab", "image", 0.0, 7, 0)]),
         ((b"\x22\x02\x08\x07", _TAG), [("ab", "image", 0.0, 0, 7)]),
         ((_TAG, b"\x22\0"), [("ab", "image", 0.0, 0, 0)]),
