@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 import io
+from typing import Any
 
 import numpy as np
 import PIL.Image
@@ -9,24 +10,31 @@ import pytest
 
 from mindsummary_lightning.fileformat._proto import anf_ir_pb2
 from mindsummary_lightning.values import (
+    DatasetGraph,
     DataType,
     EvaluationInfo,
     Event,
     Graph,
+    GraphInput,
     GraphNode,
     GraphParameter,
     Histogram,
     Image,
+    LandscapeMetadata,
     LossLandscape,
+    Operation,
     Points,
     Tensor,
+    TensorType,
     TrainInfo,
+    TupleType,
     UserDefinedInfo,
     data_type_of,
     kind_of,
 )
 from mindsummary_lightning.values.events import tags_of
 from mindsummary_lightning.values.text import utf8_text
+from mindsummary_lightning.values.whole_step import StoredModule, WholeStep
 
 
 def test_a_tensor_owns_its_memory_and_nobody_can_change_it() -> None:
@@ -320,3 +328,58 @@ def test_every_dtype_of_the_format_has_its_number() -> None:
     for name in ("complex128", "longdouble", "O", "U3", "M8[s]"):
         with pytest.raises(TypeError, match="dtype must be one of bool, int8"):
             data_type_of(np.dtype(name))
+
+
+@pytest.mark.parametrize(
+    ("value", "defaults"),
+    [
+        (Event(1.5), {"wall_time": 1.5, "step": 0, "what": ()}),
+        (Image(2, 3, b"x"), {"height": 2, "width": 3, "encoded": b"x", "colorspace": 3}),
+        (LandscapeMetadata(), {"decomposition": "", "unit": "", "step_per_epoch": 0}),
+        (TupleType(), {"elements": (), "is_list": False}),
+        (TensorType(DataType.INT8), {"elem_type": DataType.INT8, "shape": ()}),
+        (GraphInput("a"), {"name": "a", "is_control": False}),
+        (
+            GraphNode("1", "Add"),
+            {
+                "name": "1",
+                "op_type": "Add",
+                "scope": "",
+                "full_name": "",
+                "inputs": (),
+                "attributes": (),
+                "output_type": None,
+                "output_i": 0,
+                "instance_name": "",
+            },
+        ),
+        (Operation(), {"parameter": {}, "size": (), "weights": ()}),
+        (DatasetGraph(), {"parameter": {}, "operations": (), "sampler": None, "children": ()}),
+        (TrainInfo(), dict.fromkeys(TrainInfo.__slots__)),
+        (
+            EvaluationInfo(),
+            {"metric": "{}", "valid_dataset_path": None, "valid_dataset_size": None},
+        ),
+        (
+            StoredModule("a", "Net"),
+            {"name": "a", "kind": "Net", "is_training": True, "settings": {}},
+        ),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_is_not_given_has_the_value_of_nothing(
+    value: Any, defaults: dict[str, object]
+) -> None:
+    names = [field.name for field in dataclasses.fields(value)]
+
+    assert {name: getattr(value, name) for name in names} == defaults
+
+
+def test_a_histogram_without_more_facts_and_a_step_without_parts_are_plain() -> None:
+    histogram = Histogram(np.empty(0), np.empty(0), np.empty(0), 4)
+    step = WholeStep("torch", "2.13.0", 1)
+
+    assert (histogram.nan_count, histogram.pos_inf_count, histogram.neg_inf_count) == (0, 0, 0)
+    assert (histogram.min, histogram.max, histogram.sum) == (None, None, None)
+    assert (step.precision, step.device, step.loss_scale) == ("float32", "cpu", 1.0)
+    assert (step.modules, step.calls, step.batches, step.random_state) == ((), (), (), None)
