@@ -51,7 +51,14 @@ def decode_whole_step(content: bytes) -> WholeStep:
             )
         del found["format"], found["version"]
         return _step(found)
-    except (KeyError, TypeError, AttributeError, RecursionError, UnicodeDecodeError) as error:
+    except (
+        json.JSONDecodeError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+        UnicodeDecodeError,
+    ) as error:
         raise ValueError(
             "index.json of a whole_step_<n>.npz file must be the index of a recorded step, got "
             f"{error!r}. Record the step again"

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from mindsummary_lightning.conversion.arrays import to_array
+from mindsummary_lightning.conversion.arrays import at_least_1d, to_array
 from mindsummary_lightning.conversion.numeric import to_scalar, to_tensor
 from mindsummary_lightning.errors import RecordTooLargeError
 from mindsummary_lightning.values import DataType
@@ -57,6 +57,17 @@ def test_a_cpu_tensor_is_viewed_and_not_copied() -> None:
     assert array[2] == 7
 
 
+def test_a_number_gets_a_dimension_and_an_array_keeps_its_own() -> None:
+    assert at_least_1d(2.5).tolist() == [2.5]
+    assert at_least_1d(torch.tensor([[1, 2], [3, 4]])).tolist() == [[1, 2], [3, 4]]
+
+
+def test_objects_of_numbers_are_float64() -> None:
+    array = to_array(np.array([[1, 2.5, True]], dtype=object))
+
+    assert (array.dtype, array.tolist()) == (np.float64, [[1.0, 2.5, 1.0]])
+
+
 def test_a_negative_view_shows_its_true_values() -> None:
     imaginary = torch.tensor([1 + 2j, 3 - 4j]).conj().imag  # carries the negative bit
 
@@ -86,8 +97,12 @@ def test_sparse_and_quantized_tensors_are_made_plain() -> None:
 
 
 def test_a_huge_sparse_tensor_is_refused() -> None:
-    huge = torch.sparse_coo_tensor(torch.tensor([[0]]), torch.tensor([1.0]), (10_000_001,))
+    largest, huge = (
+        torch.sparse_coo_tensor(torch.tensor([[3]]), torch.tensor([1.0]), (size,))
+        for size in (10_000_000, 10_000_001)
+    )
 
+    assert np.flatnonzero(to_array(largest)).tolist() == [3]
     with pytest.raises(TypeError, match="too large to be made dense"):
         to_array(huge)
 
@@ -95,15 +110,19 @@ def test_a_huge_sparse_tensor_is_refused() -> None:
 @pytest.mark.parametrize(
     ("value", "found"),
     [
-        (None, "None"),
-        ("0.5", "the text '0.5'"),
-        (b"ab", "bytes"),
-        (1 + 2j, "complex"),
-        (object(), "object"),
-        (decimal.Decimal("1"), "Decimal"),
-        ({"a": 1}, "dict"),
-        (np.array(["a"]), "dtype <U1 and shape"),
-        (np.array(["2024-01-01"], dtype="M8[D]"), "datetime64"),
+        (None, "; found None$"),
+        ("0.5", "; found the text '0.5'$"),
+        ("x" * 41, f"; found the text '{'x' * 40}'$"),
+        (b"ab", "; found a bytes of dtype |S2$"),
+        (1 + 2j, "; found a complex of dtype complex128$"),
+        (object(), "; found a object$"),
+        (["a"], "; found a list of dtype <U1$"),
+        ([1, None], "; found a list$"),
+        (decimal.Decimal("1"), "; found a Decimal$"),
+        ({"a": 1}, "; found a dict$"),
+        (np.array(["a"]), "; found an array of dtype <U1 and shape (1,)$"),
+        (np.array([], object), "; found an array of dtype object and shape (0,)$"),
+        (np.array(["2024-01-01"], dtype="M8[D]"), "dtype datetime64[D] and shape (1,)"),
         (np.ma.masked_array([1.0], mask=[True]), "masked array"),
         (torch.zeros(2, dtype=torch.complex64), "torch.complex64"),
         (torch.zeros(2, device="meta"), "no data"),
@@ -118,7 +137,84 @@ def test_what_holds_no_real_numbers_is_refused_by_name(value: Any, found: str) -
     with pytest.raises(TypeError, match="expected a number") as refusal:
         to_array(value)
 
-    assert found in str(refusal.value)
+    assert found in f"{refusal.value}$"  # the sign of the end
+
+
+def test_an_error_of_the_users_array_is_passed_on() -> None:
+    class Broken:
+        def __array__(self, *args: Any, **kwargs: Any) -> Any:
+            raise RuntimeError("the device is gone")
+
+        def __iter__(self) -> Any:
+            raise AssertionError("is asked for once")
+
+    with pytest.raises(RuntimeError, match="the device is gone"):
+        to_array(Broken())
+
+
+class _Placement:
+    def __init__(self, is_whole: bool) -> None:
+        self.is_whole = is_whole
+
+    def is_replicate(self) -> bool:
+        return self.is_whole
+
+    def __repr__(self) -> str:
+        return "R" if self.is_whole else "S"
+
+
+class _Distributed(torch.Tensor):
+    """A tensor that has the names of a ``DTensor``."""
+
+    placements: tuple[_Placement, ...] = ()
+
+    def full_tensor(self) -> torch.Tensor:
+        raise AssertionError("is a collective call, which would wait for other ranks")
+
+    def to_local(self) -> torch.Tensor:
+        return torch.tensor([4.0, 5.0])
+
+
+@pytest.mark.parametrize("whole", [(True,), (True, True), (False,), (True, False)])
+def test_only_a_tensor_that_every_rank_has_is_read_from_this_one(
+    whole: tuple[bool, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_Distributed, "placements", tuple(map(_Placement, whole)))
+    tensor = torch.zeros(3, dtype=torch.float64).as_subclass(_Distributed)
+
+    if all(whole):
+        assert to_array(tensor).tolist() == [4.0, 5.0]
+    else:
+        with pytest.raises(TypeError, match=r"a DTensor with placements .*S.*: pass \.to_local"):
+            to_array(tensor)
+
+
+class _Unreadable(torch.Tensor):
+    words = ""
+
+    def cpu(self) -> torch.Tensor:
+        raise RuntimeError(self.words)
+
+
+@pytest.mark.parametrize(
+    ("words", "error", "message"),
+    [
+        ("you can't allocate memory here", MemoryError, "^you can't allocate memory here$"),
+        ("CUDA out of memory", MemoryError, "^CUDA out of memory$"),
+        (
+            "no way",
+            TypeError,
+            r"dtype torch.float64, shape \(2, 3\) on cpu, which PyTorch cannot convert: no way$",
+        ),
+    ],
+)
+def test_a_tensor_that_pytorch_cannot_convert_is_told_from_one_without_room(
+    words: str, error: type[Exception], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_Unreadable, "words", words)
+
+    with pytest.raises(error, match=message):
+        to_array(torch.zeros(2, 3, dtype=torch.float64).as_subclass(_Unreadable))
 
 
 def test_ragged_lists_are_refused() -> None:
@@ -219,5 +315,6 @@ def test_a_single_number_is_no_tensor() -> None:
 
 
 def test_a_tensor_larger_than_the_reader_shows_is_refused() -> None:
+    assert to_tensor(np.broadcast_to(np.float32(0), (10_000_000,))).data.size == 10_000_000
     with pytest.raises(RecordTooLargeError, match="at most 10000000"):
         to_tensor(np.broadcast_to(np.float32(0), (10_000_001,)))

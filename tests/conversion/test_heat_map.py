@@ -8,7 +8,7 @@ import numpy as np
 import PIL.Image
 import pytest
 
-from mindsummary_lightning.conversion.heat_map import grouped, heat_map
+from mindsummary_lightning.conversion.heat_map import colours_of, grouped, heat_map, shaded_range
 
 RED_SHARE = 0.75  # of a cell that is not finite: every fourth pixel is a white stripe
 RED, BLACK, GREY, YELLOW = (0xE3, 0x1A, 0x1C), (0, 0, 0), (0xD8, 0xD8, 0xD8), (0xFD, 0xE7, 0x25)
@@ -65,6 +65,108 @@ def test_nothing_finite_is_drawn_too() -> None:
 
 def test_a_name_of_any_length_and_script_is_drawn() -> None:
     assert _pixels(["层." * 500, "b"], np.zeros((2, 2))).shape[1] < 1200
+
+
+@pytest.mark.parametrize(
+    ("numbers", "expected"),
+    [
+        ([-3.0, 1.5, np.nan, np.inf, -np.inf], (-3.0, 1.5)),
+        ([-20.0, 1.5, -3.0], (-10.5, 1.5)),
+        ([-10.5, 1.5], (-10.5, 1.5)),
+        ([2.0, 2.0], (1.9, 2.0)),
+        ([2.0, 1.95], (1.9, 2.0)),
+        ([np.nan, np.inf], (-1.0, 0.0)),
+        ([], (-1.0, 0.0)),
+    ],
+    ids=str,
+)
+def test_the_colours_span_the_finite_numbers_but_at_most_twelve_decades(
+    numbers: list[float], expected: tuple[float, float]
+) -> None:
+    assert shaded_range(np.array(numbers)) == expected
+
+
+def test_numbers_have_colours_from_violet_to_yellow_and_others_their_own() -> None:
+    numbers = np.array([[-3.0, -9.0, 1.5, 9.0], [-0.75, np.inf, -np.inf, np.nan]])
+
+    assert colours_of(numbers, -3.0, 1.5).tolist() == [
+        [[0x44, 0x01, 0x54], [0x44, 0x01, 0x54], [0xFD, 0xE7, 0x25], [0xFD, 0xE7, 0x25]],
+        [[0x22, 0x90, 0x8B], [*RED], [*BLACK], [*GREY]],
+    ]
+
+
+def test_a_row_of_the_picture_is_a_row_of_the_numbers_under_its_steps() -> None:
+    pixels = _pixels(["first.weight", "second.weight"], np.array([[1.5, 0, 0], [0, 0, 0.0]]))
+
+    (rows, columns) = np.nonzero((pixels == YELLOW).all(axis=-1))
+    inside = rows < 50  # above the legend
+    assert (rows[inside].min(), rows[inside].max()) == (36, 49)
+    assert columns[inside].max() - columns[inside].min() == 23
+    assert pixels.shape == (36 + 2 * 14 + 56, columns[inside].min() + 460 + 8, 3)
+
+
+def test_a_cell_is_at_most_24_pixels_wide_and_at_least_one() -> None:
+    narrow, wide, widest, full = (
+        _pixels(["a"], np.zeros((1, columns))).shape[1] for columns in (1, 30, 512, 720)
+    )
+
+    assert (wide - narrow, widest - narrow, full - narrow) == (
+        30 * 24 - 460,
+        512 - 460,
+        720 - 460,
+    )
+
+
+def test_the_legend_has_the_colours_of_what_is_no_number() -> None:
+    pixels = _pixels(["a"], np.zeros((1, 1)))
+
+    assert _count(pixels, RED) == 75
+    assert _count(pixels, GREY) == 100
+    assert _count(pixels, BLACK) == 100
+
+
+def _map(names: list[str], steps: list[int], title: str = "title") -> bytes:
+    return heat_map(title, names, steps, np.zeros((len(names), len(steps)))).encoded
+
+
+def test_a_long_name_is_shown_by_its_end_and_other_scripts_by_signs() -> None:
+    assert _map(["a" * 9 + "b" * 41], [1]) == _map(["..." + "b" * 41], [1])
+    assert _map(["a" * 3 + "b" * 41], [1]) != _map(["..." + "b" * 41], [1])
+    assert _map(["层.weight"], [1]) == _map(["?.weight"], [1])
+
+
+def test_the_title_and_six_of_the_steps_are_written() -> None:
+    steps = [*range(1, 13)]
+    plain = _map(["a"], steps)
+
+    assert _map(["a"], steps, "Title") != plain
+    changed = [_map(["a"], [*steps[:at], 8, *steps[at + 1 :]]) != plain for at in range(12)]
+    assert [at for at in range(12) if changed[at]] == [0, 2, 4, 9, 11]  # the eighth is 8 already
+    assert _map(["a"], [*steps[:7], 9, *steps[8:]]) != plain
+
+
+def test_names_are_written_at_every_row_or_as_often_as_there_is_room() -> None:
+    for rows, every in ((3, 1), (200, 5)):
+        names = ["a"] * rows
+        plain = _map(names, [1])
+        named = [
+            row
+            for row in range(7)
+            if row < rows and _map([*names[:row], "b", *names[row + 1 :]], [1]) != plain
+        ]
+        assert named == [*range(0, min(rows, 7), every)]
+
+
+def test_a_layer_of_a_parameter_without_a_module_is_the_parameter_itself() -> None:
+    numbers = np.arange(5.0)[:, None]
+
+    labels, found = grouped(["scale", "a.w", "a.b", "shift", "b.w"], numbers, 4)
+    assert labels == ["scale", "a", "shift", "b"]
+    assert found[:, 0].tolist() == [0, 2, 3, 4]
+    labels, found = grouped(["scale", "a.w", "a.b", "shift", "b.w"], numbers, 3)
+    assert labels == ["scale to a", "shift to b"]
+    assert found[:, 0].tolist() == [2, 4]
+    assert grouped(["a.w", "b.w", "c.w"], numbers[:3], 2)[0] == ["a to b", "c to c"]
 
 
 def test_more_rows_than_fit_are_grouped_by_layer_and_then_by_neighbours() -> None:

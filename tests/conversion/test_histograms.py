@@ -129,6 +129,51 @@ def test_elements_exactly_on_and_next_to_every_edge_are_counted_on_the_right_sid
     )
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "finite", "dtype", "edges"),
+    [
+        (-3, 4, 6, np.int8, [-3, -1, 1, 4]),
+        (5, 5, 3, np.uint8, [4, 5, 5]),
+        (0, 0, 3, np.uint8, None),
+        (255, 255, 3, np.uint8, [254, 255, 255]),
+        (-128, -128, 3, np.int8, None),
+        (0, 2**53 - 1, 3, np.int64, [0, 2**52 - 1, 2**53 - 1]),
+        (0, 2**53, 3, np.int64, None),
+        (-(2**53), 0, 3, np.int64, None),
+        (1 - 2**53, 0, 3, np.int64, [1 - 2**53, -(2**52), 0]),
+        (-1.5, 1.0, 11, np.float16, [-1.5, -0.25, 1.0]),
+        (2.0, 2.0, 6, np.float32, [1.5, 1.8333334, 2.1666667, 2.5]),
+    ],
+)
+def test_edges_are_in_the_dtype_of_the_elements_if_they_fit(
+    low: float, high: float, finite: int, dtype: type, edges: list[float] | None
+) -> None:
+    found = bucket_edges(low, high, finite, np.dtype(dtype))
+
+    first, last = (low, high) if low < high else (low - 0.5, high + 0.5)
+    exact = np.linspace(first, last, found.size)
+    np.testing.assert_array_equal(found, exact if edges is None else np.array(edges, dtype))
+    assert found.dtype == (np.float64 if edges is None else dtype)
+
+
+def test_the_extremes_and_the_sum_of_any_length_are_those_of_the_finite_elements() -> None:
+    for size in (2048, 2049, 32_768, 32_769, 70_000):
+        array = np.arange(size, dtype=np.float64) - 5
+        array[7], array[-2] = np.nan, -np.inf
+        finite = array[np.isfinite(array)]
+
+        found = to_histogram(array)
+
+        assert (found.min, found.max) == (-5.0, size - 6.0)
+        assert found.sum == finite.sum()
+        assert (found.count, found.nan_count, found.pos_inf_count, found.neg_inf_count) == (
+            size,
+            1,
+            0,
+            1,
+        )
+
+
 @pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(

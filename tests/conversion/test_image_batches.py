@@ -69,7 +69,7 @@ def test_pixels_follow_the_rule(dtype: type, count: int, channels: int) -> None:
 
 @pytest.mark.parametrize("shift", [-5.0, 0.0, 5.0])
 @pytest.mark.parametrize("scale", [0.0, 0.3, 1.0, 255.0, 1e30])
-@pytest.mark.parametrize("count", [2, 9])
+@pytest.mark.parametrize("count", [2, 9, 16])
 def test_any_range_of_floats_is_rescaled_by_the_rule(
     shift: float, scale: float, count: int
 ) -> None:
@@ -103,6 +103,37 @@ def test_numbers_too_large_to_subtract_do_not_spoil_the_others() -> None:
     batch = np.array([-100.0, 100.0, 1e300, np.nan]).reshape(1, 1, 1, 4)
 
     assert pixels_of(batch_to_image(batch))[0, :, 0].tolist() == [0, 253, 253, 0]
+
+
+@pytest.mark.parametrize(
+    ("row", "levels"),
+    [
+        ([-1.0, np.nan, 1.0], [0, 0, 170]),
+        ([0.5, np.nan, 3.0], [0, 0, 182]),
+        ([np.nan, 0.0, 1.0], [0, 0, 255]),
+        ([-np.inf, -1.0, 2.0], [0, 0, 191]),
+        ([0.0, 1e38, np.inf], [0, 254, 254]),
+        ([-1e38, 0.0, -np.inf], [0, 254, 0]),
+        ([0.0, 2.0, 1.1e38], [0, 170, 170]),
+        ([0.0, 2.0, -1.1e38], [0, 170, 0]),
+    ],
+    ids=str,
+)
+def test_what_is_not_finite_does_not_change_the_other_pixels(
+    row: list[float], levels: list[int]
+) -> None:
+    image = batch_to_image(np.array(row).reshape(1, 1, 1, 3))
+
+    assert pixels_of(image)[0, :, 0].tolist() == levels
+
+
+def test_the_gaps_of_a_last_row_count_as_zeros_beside_what_is_not_finite() -> None:
+    batch = np.full((9, 1, 1, 1), 4.0)
+    batch[:3, 0, 0, 0] = np.nan, np.inf, 8.0
+
+    pixels = pixels_of(batch_to_image(batch))[:, :, 0]
+
+    assert pixels.tolist() == [[113, 226, 226, *[113] * 5], [113, *[0] * 7]]
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])

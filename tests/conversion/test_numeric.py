@@ -34,6 +34,10 @@ def test_numbers_are_kept_and_all_else_is_skipped() -> None:
     }
 
     assert finite_metrics(metrics) == {"float": 0.5, "int": 2.0, "array": 1.5, "HostileKey": 1.0}
+    assert finite_metrics({"a": {"b": 1, "c": {"d": True, "e": None}}, "f": {}}) == {
+        "a/b": 1.0,
+        "a/c/d": 1.0,
+    }
 
 
 def test_a_name_is_what_utf8_holds() -> None:

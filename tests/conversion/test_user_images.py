@@ -19,7 +19,7 @@ import matplotlib as mpl
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
-from mindsummary_lightning.conversion.user_images import figure_to_image, to_image
+from mindsummary_lightning.conversion.user_images import boxes_to_image, figure_to_image, to_image
 from mindsummary_lightning.values import Image
 
 RGB = np.random.default_rng(0).integers(0, 256, (20, 30, 3), np.uint8)
@@ -70,7 +70,9 @@ def test_a_layout_in_doubt_is_refused_with_shape_and_dtype(shape: tuple[int, ...
     ) as refusal:
         to_image(np.zeros(shape, np.float32))
 
-    assert f"shape {shape} and dtype float32" in str(refusal.value)
+    assert str(refusal.value).startswith(
+        f"an image of shape {shape} and dtype float32, whose layout is ambiguous: "
+    )
 
 
 @pytest.mark.parametrize(("dataformats", "size"), [("CHW", (3, 20)), ("hwc", (20, 3))])
@@ -116,8 +118,14 @@ def test_dataformats_are_the_letters_in_any_order(layout: str) -> None:
 def test_an_image_needs_known_channels_and_pixels(
     shape: tuple[int, ...], dataformats: str | None
 ) -> None:
-    with pytest.raises(ValueError, match="needs 1, 3 or 4 channels and at least one pixel"):
+    with pytest.raises(ValueError) as refusal:
         to_image(np.zeros(shape), dataformats)
+
+    layout = f" with dataformats {dataformats!r}" if dataformats else ""
+    assert str(refusal.value) == (
+        f"an image of shape {shape} and dtype float64{layout}: "
+        "an image needs 1, 3 or 4 channels and at least one pixel"
+    )
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
@@ -158,8 +166,8 @@ def test_nine_images_fill_two_rows_and_the_rest_is_black() -> None:
 
 
 def test_transparent_pixels_are_laid_on_white() -> None:
-    rgba = np.array([[[10, 20, 30, 255], [10, 20, 30, 0], [0, 0, 0, 128]]], np.uint8)
-    expected = [[10, 20, 30], [255, 255, 255], [127, 127, 127]]
+    rgba = np.array([[[10, 20, 30, 255], [10, 20, 30, 0], [0, 1, 2, 128]]], np.uint8)
+    expected = [[10, 20, 30], [255, 255, 255], [127, 128, 128]]
 
     assert pixels_of(to_image(rgba, "HWC"))[0].tolist() == expected
     assert pixels_of(to_image(rgba / 255, "HWC"))[0].tolist() == expected
@@ -177,6 +185,23 @@ def test_a_pillow_image_of_16_bits_is_stretched() -> None:
     image = PillowImage.fromarray(np.array([[0, 30000, 60000]], np.uint16))
 
     assert pixels_of(to_image(image))[0, :, 0].tolist() == [0, 128, 255]
+
+
+@pytest.mark.parametrize("mode", ["I", "F"])
+def test_a_pillow_image_of_numbers_follows_the_rule_for_numbers(mode: str) -> None:
+    image = PillowImage.fromarray(np.array([[-2, 0, 3]], np.int32)).convert(mode)
+
+    assert pixels_of(to_image(image))[0, :, 0].tolist() == [0, 102, 255]
+
+
+def test_a_transparent_colour_of_a_palette_is_white() -> None:
+    image = PillowImage.new("P", (2, 1))
+    image.putpalette([10, 20, 30, 40, 50, 60])
+    image.putpixel((1, 0), 1)
+    assert pixels_of(to_image(image))[0].tolist() == [[10, 20, 30], [40, 50, 60]]
+
+    image.info["transparency"] = 0
+    assert pixels_of(to_image(image))[0].tolist() == [[255, 255, 255], [40, 50, 60]]
 
 
 @pytest.mark.parametrize("as_path", [str, Path])
@@ -237,3 +262,92 @@ def test_a_figure_keeps_its_canvas_and_pyplot_its_backend() -> None:
 def test_what_is_no_figure_is_refused() -> None:
     with pytest.raises(TypeError, match="found a dict"):
         figure_to_image({})
+
+
+def test_figures_in_a_list_are_side_by_side_and_have_one_size() -> None:
+    blue = a_figure()
+    blue.patch.set_facecolor((0.0, 0.0, 1.0))
+    small = Figure(figsize=(2, 2), dpi=50)
+
+    pixels = pixels_of(figure_to_image([a_figure(), blue]))
+    assert pixels.shape == (100, 300, 3)
+    assert (pixels[:, :150] == (255, 0, 0)).all()
+    assert (pixels[:, 150:] == (0, 0, 255)).all()
+    with pytest.raises(
+        ValueError, match=r"must have the same size, got \[\(100, 150, 4\), \(100, 100, 4\)\]"
+    ):
+        figure_to_image((a_figure(), small))
+    with pytest.raises(ValueError, match=r"must have the same size, got \[\]"):
+        figure_to_image([])
+
+
+@pytest.mark.parametrize(
+    ("rgba", "levels"),
+    [
+        ([[0, 100, 400, 500], [100, 400, 0, 0]], [[0, 64, 255], [255, 255, 255]]),
+        ([[0.0, 0.5, 1.0, 1.0], [0.5, 0.5, 0.5, 0.5]], [[0, 128, 255], [191, 191, 191]]),
+        ([[0.0, 0.5, 1.0, 7.0], [0.5, 0.5, 0.5, -1.0]], [[0, 128, 255], [255, 255, 255]]),
+    ],
+    ids=str,
+)
+def test_the_range_of_the_colours_is_not_that_of_alpha(rgba: Any, levels: Any) -> None:
+    assert pixels_of(to_image(np.array([rgba]), "HWC"))[0].tolist() == levels
+
+
+_RED = (255, 0, 0)
+
+
+def test_a_box_is_drawn_in_red_at_its_corners_on_a_grey_image_too() -> None:
+    for image, layout in ((np.zeros((20, 30)), "HW"), (np.zeros((20, 30, 3)), "HWC")):
+        pixels = pixels_of(boxes_to_image(image, [[5, 3, 25, 12]], layout))
+        red = (pixels == _RED).all(axis=-1)
+
+        assert not pixels[~red].any()
+        rows, columns = np.flatnonzero(red.any(axis=1)), np.flatnonzero(red.any(axis=0))
+        assert [rows.min(), rows.max()] == pytest.approx([3, 12], abs=1)
+        assert [columns.min(), columns.max()] == pytest.approx([5, 25], abs=1)
+        assert not red[5:10, 8:22].any()
+
+
+@pytest.mark.parametrize(
+    ("labels", "is_drawn"), [(None, False), (["a"], False), (["a", "b"], True), ("ab", False)]
+)
+def test_labels_are_drawn_if_there_is_one_for_each_box(labels: Any, is_drawn: bool) -> None:
+    image, boxes = np.full((40, 60), 0.5), np.array([[5, 20, 25, 30], [30, 20, 50, 35]])
+
+    plain, labelled = (
+        pixels_of(boxes_to_image(image, boxes, "HW", labels=each)) for each in (None, labels)
+    )
+
+    assert (plain != labelled).any() == is_drawn
+
+
+def test_a_single_label_may_be_a_text() -> None:
+    image, box = np.zeros((40, 60)), [[5, 20, 25, 30]]
+
+    one, other = (boxes_to_image(image, box, "HW", labels=labels) for labels in ("ab", ["ab"]))
+    assert one == other != boxes_to_image(image, box, "HW")
+
+
+@pytest.mark.parametrize(
+    ("rescale", "size"), [(1, (30, 20)), (0.5, (15, 10)), (2, (60, 40)), (0.01, (1, 1))]
+)
+def test_an_image_with_boxes_is_rescaled(rescale: float, size: tuple[int, int]) -> None:
+    image = boxes_to_image(np.zeros((20, 30)), np.zeros((0, 4)), "HW", rescale)
+
+    assert (image.width, image.height) == size
+
+
+@pytest.mark.parametrize(
+    ("shape", "layout", "boxes", "found"),
+    [
+        ((20, 30), "HW", [1, 2, 3, 4], r"got \(4,\) and 1 images"),
+        ((20, 30), "HW", [[1, 2, 3]], r"got \(1, 3\) and 1 images"),
+        ((2, 20, 30, 3), "NHWC", [[1, 2, 3, 4]], r"got \(1, 4\) and 2 images"),
+    ],
+)
+def test_boxes_of_another_shape_or_of_many_images_are_refused(
+    shape: tuple[int, ...], layout: str, boxes: Any, found: str
+) -> None:
+    with pytest.raises(ValueError, match=r"boxes must have the shape \(n, 4\) and .*" + found):
+        boxes_to_image(np.zeros(shape), boxes, layout)

@@ -46,8 +46,18 @@ def test_a_host_that_looks_like_a_time_does_not_change_the_time() -> None:
     ("host", "suffix"), [("node_explain", ""), ("node_lineage", ""), ("node_lin", "eage")]
 )
 def test_a_host_does_not_make_it_a_file_of_another_kind(host: str, suffix: str) -> None:
-    assert is_summary_name(file_name("events", 5, 0, host, suffix))
+    name = file_name("events", 5, 0, host, suffix)
+    assert name == f"events.out.events.summary.5.0.{host}-{suffix}"
+    assert is_summary_name(name)
     assert file_name("events", 5, 0, host, "_MS_lineage").endswith(f"{host}_MS_lineage")
+
+
+@pytest.mark.parametrize("seconds", [0, 253402300799])
+def test_the_first_and_the_last_time_are_taken(seconds: int) -> None:
+    name = file_name("a b", seconds, 3, "vm", "_x_lineage")
+
+    assert name == f"a b.out.events.summary.{seconds}.3.vm_x_lineage"
+    assert (timestamp_of(name), is_lineage_name(name)) == (seconds, True)
 
 
 @pytest.mark.parametrize("seconds", [-1, MAX_TIMESTAMP + 1, 1795246505000])
@@ -90,7 +100,10 @@ def test_the_suffix_decides_the_kind(name: str, is_summary: bool, is_lineage: bo
 
 
 def test_files_are_read_by_time_and_for_one_time_by_descending_name() -> None:
-    assert read_order(["a.summary.9", "b.summary.10", "a.summary.10", "c.summary.9"]) == [
+    names = ["a.summary.9", "x.pb", "b.summary.10", "a.summary.10", "c.summary.9", "y.pb"]
+    assert read_order(iter(names)) == [
+        "y.pb",
+        "x.pb",
         "c.summary.9",
         "a.summary.9",
         "b.summary.10",

@@ -3,6 +3,7 @@ from __future__ import annotations
 import struct
 
 import pytest
+from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +14,7 @@ from mindsummary_lightning.fileformat.framing import (
     frame,
     header_mismatch,
     masked_crc32c,
+    total_length,
     unpack_length,
 )
 
@@ -50,6 +52,24 @@ def test_small_neighbours_of_a_large_record_are_one_piece() -> None:
     assert checksum_mismatch(b"".join(pieces), framed[-1]) is None
 
 
+@pytest.mark.parametrize("length", [1, (1 << 16) - 1, 1 << 16, (1 << 16) + 1])
+def test_a_record_of_any_length_has_the_same_form(length: int) -> None:
+    payload = b"ab" * (length // 2) + b"c" * (length % 2)
+    crc = masked_crc32c(payload)
+    packed = struct.pack("<Q", length)
+    header = packed + struct.pack("<I", masked_crc32c(packed))
+
+    for chunks in ([payload], [payload[:1], payload[1:]]):
+        framed = frame(chunks)
+        assert b"".join(framed) == header + payload + struct.pack("<I", crc)
+        assert (len(framed) == 1) is (length < 1 << 16)
+    assert (total_length([payload]), total_length([payload, b"", b"ab"])) == (length, length + 2)
+
+
+def test_a_checksum_may_go_on_from_the_bytes_before() -> None:
+    assert masked_crc32c(b"load", crc32c(b"pay")) == masked_crc32c(b"payload")
+
+
 def test_an_empty_payload_is_refused_because_the_reader_never_gets_past_it() -> None:
     with pytest.raises(ValueError, match="at least one byte"):
         frame([b"", b""])
@@ -79,6 +99,11 @@ def test_a_mismatch_names_what_is_stored_and_what_was_computed() -> None:
     wrong = checksum_mismatch(b"payload", struct.pack("<I", 7))
 
     assert wrong == f"payload CRC is {masked_crc32c(b'payload'):#010x}, the file states 0x00000007"
+    assert checksum_mismatch(b"payload", b"abc" + struct.pack("<I", 7) + b"d", 3) == wrong
+    length = bytes(7) + b"\x01"
+    assert header_mismatch(length + struct.pack("<I", 9)) == (
+        f"length CRC is {masked_crc32c(length):#010x}, the file states 0x00000009"
+    )
 
 
 def test_the_length_is_unsigned_and_64_bits_wide() -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 
@@ -11,11 +13,14 @@ from mindsummary_lightning.fileformat.graph_codec import (
     encode_graph,
 )
 from mindsummary_lightning.values import (
+    Attribute,
     DataType,
     Graph,
     GraphConstant,
     GraphInput,
     GraphNode,
+    GraphOutput,
+    GraphParameter,
     TensorType,
     TupleType,
 )
@@ -30,6 +35,103 @@ def parsed(graph: Graph) -> anf_ir_pb2.GraphProto:
 @given(draw.graphs)
 def test_a_graph_comes_back_as_it_went(graph: Graph) -> None:
     assert same(decode_graph(parsed(graph)), graph)
+
+
+def test_every_part_of_a_graph_comes_back_in_its_place() -> None:
+    graph = Graph(
+        nodes=(
+            GraphNode(
+                "2",
+                "Add",
+                "net/a",
+                "net/a/Add-op2",
+                (GraphInput("1"), GraphInput("0", True), GraphInput("w")),
+                (
+                    Attribute("axis", -1),
+                    Attribute("flag", False),
+                    Attribute("ratio", 0.5),
+                    Attribute("mode", "same"),
+                    Attribute("none", None),
+                    Attribute("type", DataType.INT8),
+                    Attribute("tensor", TensorType(DataType.FLOAT16, (2, -1))),
+                    Attribute("nested", (1, (2.0, "a"), {"b": True, "c": ()})),
+                ),
+                TupleType(
+                    (DataType.BOOL, TupleType((TensorType(DataType.INT64, (3,)),), is_list=True))
+                ),
+                1,
+                "the name",
+            ),
+            GraphNode("3", "ReLU", output_type=TupleType(is_list=True)),
+        ),
+        name="net",
+        parameters=(GraphParameter("w", TensorType(DataType.FLOAT32, (4, 5))), GraphParameter("x")),
+        constants=(GraphConstant("cst1", 7), GraphConstant("cst2")),
+        outputs=(GraphOutput("2", DataType.STRING), GraphOutput("3")),
+    )
+
+    assert decode_graph(parsed(graph)) == graph
+
+
+@pytest.mark.parametrize(
+    ("field", "content", "value"),
+    [
+        ("bool_val", False, False),
+        ("int_val", 0, 0),
+        ("uint_val", 2**63, 2**63),
+        ("float_val", 0.5, 0.5),
+        ("double_val", 0.0, 0.0),
+        ("str_val", "", ""),
+        ("bool_vals", [True, False], (True, False)),
+        ("int_vals", [-1, 2], (-1, 2)),
+        ("uint_vals", [2**63, 1], (2**63, 1)),
+        ("float_vals", [0.5, 1.5], (0.5, 1.5)),
+        ("double_vals", [0.1], (0.1,)),
+        ("str_vals", ["b", "a"], ("b", "a")),
+    ],
+)
+def test_a_value_in_any_field_is_read(field: str, content: Any, value: Any) -> None:
+    message = anf_ir_pb2.GraphProto()
+    message.const_vals.add(key="c").value.MergeFrom(anf_ir_pb2.ValueProto(**{field: content}))
+
+    (constant,) = decode_graph(message).constants
+
+    assert (constant.value, type(constant.value)) == (value, type(value))
+
+
+def test_a_container_is_told_by_its_type_or_by_its_parts() -> None:
+    one, entry = anf_ir_pb2.ValueProto(int_val=1), anf_ir_pb2.NamedValueProto(key="k")
+    entry.value.int_val = 2
+    values = [
+        anf_ir_pb2.ValueProto(dtype=anf_ir_pb2.DT_LIST),
+        anf_ir_pb2.ValueProto(dtype=anf_ir_pb2.DT_TUPLE, values=[one]),
+        anf_ir_pb2.ValueProto(values=[one, one]),
+        anf_ir_pb2.ValueProto(dtype=anf_ir_pb2.DT_DICT),
+        anf_ir_pb2.ValueProto(dict_val=[entry]),
+        anf_ir_pb2.ValueProto(dtype=anf_ir_pb2.DT_NONE),
+        anf_ir_pb2.ValueProto(),
+        anf_ir_pb2.ValueProto(type_val=anf_ir_pb2.TypeProto(data_type=anf_ir_pb2.DT_INT8)),
+        anf_ir_pb2.ValueProto(
+            type_val=anf_ir_pb2.TypeProto(sequence_type=anf_ir_pb2.TypeProto.Sequence())
+        ),
+    ]
+    message = anf_ir_pb2.GraphProto()
+    for value in values:
+        message.const_vals.add(key="c", value=value)
+
+    found = [constant.value for constant in decode_graph(message).constants]
+
+    assert found == [
+        (), (1,), (1, 1), {}, {"k": 2}, None, None, DataType.INT8, DataType.TUPLE
+    ]  # fmt: skip
+
+
+def test_a_type_that_states_nothing_is_undefined() -> None:
+    message = anf_ir_pb2.GraphProto()
+    message.node.add(name="1").output_type.SetInParent()
+    message.node.add(name="2")
+
+    assert [node.output_type for node in decode_graph(message).nodes] == [DataType.UNDEFINED, None]
 
 
 def test_a_control_edge_is_told_from_a_data_edge() -> None:
@@ -68,17 +170,28 @@ def test_the_stated_type_counts_and_no_other_type_beside_it(beside: TensorType |
     assert decode_graph(message).nodes[0].output_type == beside
 
 
-@pytest.mark.parametrize("number", [-(2**63), 2**63 - 1, 2**63, 2**64 - 1])
-def test_an_integer_of_64_bits_stays_a_number(number: int) -> None:
-    (constant,) = decode_graph(parsed(Graph((), constants=(GraphConstant("c", number),)))).constants
+@pytest.mark.parametrize(
+    ("number", "field"),
+    [
+        (-(2**63), "int_val"),
+        (2**63 - 1, "int_val"),
+        (2**63, "uint_val"),
+        (2**64 - 1, "uint_val"),
+    ],
+)
+def test_an_integer_of_64_bits_stays_a_number(number: int, field: str) -> None:
+    message = parsed(Graph((), constants=(GraphConstant("c", number),)))
+    (constant,) = decode_graph(message).constants
 
     assert constant.value == number
+    assert getattr(message.const_vals[0].value, field) == number
 
 
-def test_an_integer_beyond_64_bits_is_kept_as_text() -> None:
-    (constant,) = decode_graph(parsed(Graph((), constants=(GraphConstant("c", 2**64),)))).constants
+@pytest.mark.parametrize("number", [-(2**63) - 1, 2**64, 10**40])
+def test_an_integer_beyond_64_bits_is_kept_as_text(number: int) -> None:
+    (constant,) = decode_graph(parsed(Graph((), constants=(GraphConstant("c", number),)))).constants
 
-    assert constant.value == str(2**64)
+    assert constant.value == str(number)
 
 
 def test_fields_that_only_mindspore_writes_are_read() -> None:
@@ -126,12 +239,14 @@ def test_an_attribute_above_1024_bytes_is_missing_and_a_constant_keeps_its_type(
     large = anf_ir_pb2.ValueProto(dtype=anf_ir_pb2.DT_STRING, str_val="x" * 1020)
     graph = graph_with(fits=fits, large=large)
     graph.const_vals.add(key="cst1", value=large)
+    graph.const_vals.add(key="cst2", value=fits)
 
     _, texts = decode_model(anf_ir_pb2.ModelProto(graph=graph).SerializeToString())
 
     assert (fits.ByteSize(), large.ByteSize()) == (1024, 1025)
     assert list(texts.attributes[0]) == ["fits"]
-    assert texts.constants == {"cst1": "dtype: DT_STRING"}
+    text = f'str_val: "{"x" * 1021}"\n'
+    assert texts.constants == {"cst1": "dtype: DT_STRING", "cst2": text}
 
 
 def test_a_model_file_holds_the_graph_of_an_event() -> None:

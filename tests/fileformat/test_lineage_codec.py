@@ -15,7 +15,15 @@ from mindsummary_lightning.fileformat.lineage_codec import (
     decode_lineage_event,
     encode_lineage_event,
 )
-from mindsummary_lightning.values import EvaluationInfo, LineageEvent, TrainInfo, UserDefinedInfo
+from mindsummary_lightning.values import (
+    DatasetGraph,
+    EvaluationInfo,
+    LineageEvent,
+    Operation,
+    RunInfo,
+    TrainInfo,
+    UserDefinedInfo,
+)
 from tests.fileformat import strategies as draw
 from tests.fileformat.sameness import same
 
@@ -32,6 +40,93 @@ def test_equal_lineage_gives_equal_bytes(what: Any) -> None:
     once = encode_lineage_event(LineageEvent(1.0, what))
 
     assert encode_lineage_event(decode_lineage_event(once)) == once
+
+
+def test_equal_data_sets_give_equal_bytes_whatever_the_order_of_their_names() -> None:
+    entries = {f"name{number}": number for number in range(30)}
+    turned = dict(reversed(entries.items()))
+    one, other = (
+        encode_lineage_event(LineageEvent(1.0, DatasetGraph(parameter)))
+        for parameter in (entries, turned)
+    )
+
+    assert one == other
+
+
+@pytest.mark.parametrize("filler", [1, 3, 4, 5, 100, 129, 130, 131, 132, 5000])
+def test_a_filler_makes_an_event_longer_and_changes_nothing(filler: int) -> None:
+    event = LineageEvent(1.5, TrainInfo(optimizer="SGD", epoch=3))
+    plain = encode_lineage_event(event)
+
+    filled = encode_lineage_event(event, filler)
+
+    assert filler <= len(filled) - len(plain) <= filler + 2
+    assert filled.startswith(plain)
+    assert decode_lineage_event(filled) == event
+    assert decode_lineage_content(filled) == decode_lineage_content(plain)
+
+
+def test_a_data_pipeline_comes_back_with_every_kind_of_parameter() -> None:
+    operation = Operation({"p": 0.5, "flag": False, "names": ("a", "b")}, (3, -1), (0.25, 4.0))
+    graph = DatasetGraph(
+        {"op_type": "BatchDataset", "n": -5, "drop": True, "ratio": 2.0, "columns": ("x",)},
+        (operation, Operation({"n": 1})),
+        None,
+        (
+            DatasetGraph(sampler=Operation(size=(7,))),
+            DatasetGraph(operations=(Operation(),), sampler=Operation()),
+            DatasetGraph({"n": 0}, children=(DatasetGraph({"n": 2}),)),
+        ),
+    )
+    event = LineageEvent(1.0, graph)
+
+    assert same(decode_lineage_event(encode_lineage_event(event)), event)
+    assert decode_lineage_content(encode_lineage_event(event)) == ("dataset_graph", graph)
+
+
+def test_each_fact_has_its_field() -> None:
+    train = TrainInfo(
+        "SGD", 0.5, "CE", 3, "stand_alone", 2, 32, "/train", 1000, "Net", 0.25, "{}", 2**40
+    )
+    evaluation = EvaluationInfo('{"a": 1}', "/valid", 7)
+
+    assert decode_lineage_content(encode_lineage_event(LineageEvent(1.0, train))) == (
+        "train_lineage",
+        {
+            "hyper_parameters": {
+                "optimizer": "SGD",
+                "learning_rate": 0.5,
+                "loss_function": "CE",
+                "epoch": 3,
+                "parallel_mode": "stand_alone",
+                "device_num": 2,
+                "batch_size": 32,
+            },
+            "algorithm": {"network": "Net", "loss": 0.25},
+            "train_dataset": {"train_dataset_path": "/train", "train_dataset_size": 1000},
+            "model": {"path": "{}", "size": 2**40},
+        },
+    )
+    assert decode_lineage_content(encode_lineage_event(LineageEvent(1.0, evaluation))) == (
+        "evaluation_lineage",
+        {
+            "metric": '{"a": 1}',
+            "valid_dataset": {"valid_dataset_path": "/valid", "valid_dataset_size": 7},
+        },
+    )
+    for what in (train, evaluation):
+        event = LineageEvent(1.0, what)
+        assert decode_lineage_event(encode_lineage_event(event)) == event
+
+
+def test_custom_data_of_mindspores_reader_and_of_ours_are_told_apart() -> None:
+    for what, name in (
+        (UserDefinedInfo({"a": 1}), "user_defined_info"),
+        (RunInfo({"a": 1}), "run_info"),
+    ):
+        payload = encode_lineage_event(LineageEvent(1.0, what))
+        assert decode_lineage_content(payload) == (name, {"a": 1})
+        assert type(decode_lineage_event(payload).what) is type(what)
 
 
 def test_each_custom_entry_has_an_element_of_its_own() -> None:
@@ -117,6 +212,7 @@ def test_a_kind_of_lineage_that_is_not_known_is_skipped() -> None:
     message = lineage_pb2.LineageEvent(wall_time=2.0, version="x").SerializeToString()
 
     assert decode_lineage_event(message) == LineageEvent(2.0, None)
+    assert decode_lineage_content(message) == ("version", None)
 
 
 @given(st.binary(max_size=80))

@@ -20,9 +20,26 @@ def test_names_that_utf8_cannot_hold_are_escaped() -> None:
     )
 
 
-@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b'{"rows": 1, "columns": []}',
-b'{"rows": [1], "columns": []}',
-                                     b"\xff", b"[" * 100_000])  # fmt: skip
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b'{"rows": []}',
+        b'{"columns": []}',
+        b'{"rows": 1, "columns": []}',
+        b'{"rows": [1], "columns": []}',
+        b'{"rows": ["a", null], "columns": ["b"]}',
+        b'{"rows": ["a"], "columns": ["b", 1]}',
+        b'{"rows": "ab", "columns": []}',
+        b'{"rows": [], "columns": [1]}',
+        b'{"rows": [], "columns": "ab"}',
+        b"\xff",
+        b"[" * 100_000,
+    ],
+    ids=lambda content: content[:40].decode("ascii", "replace"),
+)
 def test_another_file_is_refused(content: bytes) -> None:
     with pytest.raises(ValueError, match=r"parameter_statistics\.json must"):
         decode_row_names(content)

@@ -94,6 +94,83 @@ def test_a_changed_byte_never_makes_the_columns_differ_from_protobuf(
     check([[payload, payload, bytes(changed)], [bytes(changed), payload]])
 
 
+def test_columns_say_what_protobuf_says_of_events_with_few_sets_of_tags_in_any_order() -> None:
+    chance = random.Random(3)
+    sets = [["loss"], ["lose"], ["acc", "loss"], ["loss", "acc"], ["abcdefghij"], [], ["ø", "loss"]]
+    steps = [0, 1, 127, 128, 300, 2**14, 2**40, 2**63 - 1, -1]
+    payloads = [
+        payload_of(
+            chance.uniform(0, 2e9),
+            chance.choice(steps),
+            [(tag, chance.uniform(-2, 2)) for tag in chance.choice(sets)],
+        )
+        for _ in range(400)
+    ]
+
+    check([payloads[:250], payloads[250:280], payloads[280:281], payloads[281:]])
+
+
+def test_an_event_whose_length_occurs_once_is_a_column_among_few_and_an_outline_among_many() -> (
+    None
+):
+    others = [payload_of(1.0, 1, [("a", 1.0)])] * 40
+    alone = payload_of(1.0, 1, [("alone", 1.0)])
+
+    for number in (31, 32, 40):
+        columns, outlined = ScalarDecoder().decode([*others[:number], alone])
+        assert [(one.tags, one.rows.tolist()) for one in columns] == [(("a",), [*range(number)])]
+        assert [row for row, _ in outlined] == [number]
+
+
+def test_the_layouts_of_earlier_records_are_remembered_once_each() -> None:
+    decoder, fresh = ScalarDecoder(), ScalarDecoder()
+    batch = [payload_of(1.0, step, [(tag, 1.0)]) for step in range(1, 90) for tag in ("a", "long")]
+    assert decoder.nbytes == 0
+    decoder.decode(batch)
+    once = decoder.nbytes
+
+    for _ in range(4):
+        decoder.decode(batch)
+
+    assert 0 < decoder.nbytes == once
+    for tag in ("a", "long"):  # neither times nor steps nor values are remembered
+        fresh.decode([payload_of(1.0, 1, [(tag, 1.0)])] * 20)
+    assert fresh.nbytes == once
+
+
+def test_tags_of_the_same_lengths_share_a_layout() -> None:
+    one, both = ScalarDecoder(), ScalarDecoder()
+    batches = [[payload_of(1.0, 1, [(tag, 1.0)])] * 9 for tag in ("aa", "bb", "other")]
+    both.decode(batches[2])
+    other = both.nbytes
+    one.decode(batches[0])
+    both.decode([*batches[0], *batches[1]])
+
+    assert (2 * (both.nbytes - other), one.nbytes > 0) == (3 * one.nbytes, True)
+    check([batches[0] + batches[1], batches[1] + batches[0]])
+
+
+def test_of_records_of_one_length_sixty_four_layouts_are_remembered() -> None:
+    decoder, sizes = ScalarDecoder(), []
+    for begin in range(70):
+        tags = ["x" * (begin + 1), "x" * (100 - begin)]  # the first value lies elsewhere in each
+        decoder.decode([payload_of(1.0, 1, [(tag, 1.0) for tag in tags])] * 9)
+        sizes.append(decoder.nbytes)
+
+    assert sizes == [min(number, 64) * sizes[0] for number in range(1, 71)]
+
+
+def test_layouts_beyond_four_megabytes_are_forgotten() -> None:
+    decoder, sizes = ScalarDecoder(), []
+    for length in range(200_000, 200_012):
+        decoder.decode([payload_of(1.0, 1, [("x" * length, 1.0)])] * 2)
+        sizes.append(decoder.nbytes)
+
+    assert sizes[9] < 1 << 22 < sizes[10]
+    assert sizes[:11] == sorted(sizes[:11])
+    assert 0 < sizes[11] < sizes[1]
+
+
 def test_one_record_with_another_tag_is_told_from_many_wherever_it_stands() -> None:
     one, other = (payload_of(1.0, 1, [(tag, 1.0)]) for tag in ("loss", "lose"))
 

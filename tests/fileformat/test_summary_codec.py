@@ -11,11 +11,22 @@ from hypothesis import strategies as st
 from mindsummary_lightning.fileformat._proto import summary_pb2
 from mindsummary_lightning.fileformat.summary_codec import (
     VERSION,
+    checked_event,
     decode_event,
+    decode_value,
     encode_event,
     encode_step,
 )
-from mindsummary_lightning.values import DataType, Event, Histogram, Image, Tensor
+from mindsummary_lightning.values import (
+    DataType,
+    Event,
+    Histogram,
+    Image,
+    LandscapeMetadata,
+    LossLandscape,
+    Points,
+    Tensor,
+)
 from tests.fileformat import strategies as draw
 from tests.fileformat.sameness import same
 
@@ -95,6 +106,96 @@ def test_a_scalar_beyond_float32_may_share_its_step_with_other_kinds() -> None:
     assert [tag for tag, _ in alone] == ["t"]
 
 
+def test_tensors_and_landscapes_have_events_of_their_own_behind_the_others() -> None:
+    points = Points(np.arange(2.0), np.arange(3.0), np.arange(6.0).reshape(3, 2))
+    image, landscape = Image(1, 1, b"png"), LossLandscape(points)
+    one, two = (Tensor(np.full(n, n, np.float32)) for n in (1, 2))
+    values = [("t", one), ("a", 1.0), ("l", landscape), ("i", image), ("u", two), ("b", 2.0)]
+
+    def tags(pairs: Any) -> list[list[str]]:
+        events = [decode_event(b"".join(payload)) for payload in encode_step(2.5, 7, pairs)]
+        assert {(event.wall_time, event.step) for event in events} == {(2.5, 7)}
+        return [[tag for tag, _ in event.what] for event in events]  # type: ignore[misc,union-attr]
+
+    assert tags(values) == [["a", "i", "b"], ["t"], ["l"], ["u"]]
+    assert tags(values[:1]) == [["t"]]
+    assert tags(values[1:2]) == [["a"]]
+    assert tags(values[3:4]) == [["i"]]
+
+
+def test_a_landscape_comes_back_with_each_array_in_its_place() -> None:
+    surface = Points(np.arange(2.0), np.arange(5.0, 8), np.arange(6.0).reshape(3, 2))
+    path = Points(np.array([1.0, 2]), np.array([3.0, 4]), np.array([5.0, 6]))
+    metadata = LandscapeMetadata("PCA", "epoch", 4)
+    full = LossLandscape(surface, (3, 9), path, (0.5, 1.5, 2.5), metadata)
+
+    for landscape in (full, LossLandscape(surface)):
+        event = Event(1.0, 2, (("l", landscape),))
+        assert same(decode_event(encoded(event)), event)
+
+
+@pytest.mark.parametrize(
+    ("shape", "end"), [((2, 2), ([1.0, 2.0],) * 3), ((1,), (1.0,) * 3), ((0,), None)]
+)
+def test_the_end_of_a_landscape_of_another_writer_is_the_first_of_each_axis(
+    shape: tuple[int, ...], end: Any
+) -> None:
+    message = summary_pb2.Event(wall_time=2.0)
+    landscape = message.summary.value.add(tag="l").loss_landscape
+    for axis in ("x", "y", "z"):
+        getattr(landscape.landscape, axis).dims.append(0)
+        tensor = getattr(landscape.convergence_point, axis)
+        tensor.dims.extend(shape)
+        tensor.float_data.extend([1.0, 2.0, 3.0, 4.0][: int(np.prod(shape))])
+
+    ((_, value),) = decode_event(message.SerializeToString()).what  # type: ignore[misc,union-attr]
+    assert (value.convergence_point, value.path, value.intervals) == (end, None, ())
+
+
+@pytest.mark.parametrize("empty", ["x", "y", "z"])
+def test_a_landscape_of_another_writer_whose_end_lacks_an_axis_has_no_end(empty: str) -> None:
+    message = summary_pb2.Event(wall_time=2.0)
+    landscape = message.summary.value.add(tag="l").loss_landscape
+    for axis in ("x", "y", "z"):
+        getattr(landscape.landscape, axis).dims.append(0)
+        tensor = getattr(landscape.convergence_point, axis)
+        tensor.dims.append(int(axis != empty))
+        tensor.float_data.extend([1.0] * (axis != empty))
+
+    ((_, value),) = decode_event(message.SerializeToString()).what  # type: ignore[misc,union-attr]
+    assert value.convergence_point is None
+
+
+def test_a_histogram_comes_back_with_each_number_in_its_place() -> None:
+    histogram = Histogram(
+        np.array([0.5, 1.5]), np.array([1.0, 2.0]), np.array([3, 4]), 12, 1, 2, 3, -1.5, 3.25, 6.0
+    )
+    for value in (histogram, Histogram(np.empty(0), np.empty(0), np.empty(0), 3, 3)):
+        event = Event(1.0, 2, (("h", value),))
+        assert same(decode_event(encoded(event)), event)
+
+
+@pytest.mark.parametrize("value", [0.5, Image(2, 3, b"png", 1), Tensor(np.ones((2, 3)))], ids=repr)
+def test_the_message_of_a_value_is_decoded_by_itself(value: Any) -> None:
+    message = summary_pb2.Event.FromString(encoded(Event(0.0, 1, (("v", value),))))
+
+    assert same(decode_value(message.summary.value[0].SerializeToString()), value)
+
+
+def test_an_event_is_checked_by_both_ways_of_reading_it() -> None:
+    event = Event(1.0, 2, (("a", 0.5),))
+    message = summary_pb2.Event(wall_time=2.0)
+    message.summary.value.add(tag="t").tensor.dims.append(3)
+
+    assert checked_event(encoded(event)) == event
+    with pytest.raises(ValueError, match="cannot have 0 elements"):
+        checked_event(message.SerializeToString())
+    group = encoded(event) + b"\x33\x34"  # which protobuf skips
+    assert decode_event(group) == event
+    with pytest.raises(ValueError, match="wire type 3 at byte"):
+        checked_event(group)
+
+
 def test_not_a_number_is_kept_in_a_scalar() -> None:
     assert np.isnan(parsed(Event(0.0, 1, (("s", float("nan")),))).summary.value[0].scalar_value)
 
@@ -166,23 +267,31 @@ def test_an_unknown_field_is_skipped() -> None:
     assert decode_event(extended) == Event(2.0, 3, (("loss", 1.0),))
 
 
-def test_data_fields_of_other_writers_are_read() -> None:
+@pytest.mark.parametrize(
+    "field", ["float_data", "double_data", "int64_data", "int32_data", "uint64_data"]
+)
+def test_data_fields_of_other_writers_are_read(field: str) -> None:
     message = summary_pb2.Event(wall_time=2.0)
     tensor = message.summary.value.add(tag="t").tensor
-    tensor.dims.append(2)
-    tensor.int64_data.extend([4, 5])
+    tensor.data_type = 5
+    tensor.dims.extend([2, 3])
+    getattr(tensor, field).extend([4, 5, 6, 7, 8, 9])
 
     ((_, value),) = decode_event(message.SerializeToString()).what  # type: ignore[misc,union-attr]
-    assert value.data.tolist() == [4.0, 5.0]
+    assert value.data.tolist() == [[4.0, 5.0, 6.0], [7.0, 8.0, 9.0]]
+    assert value.data_type is DataType.INT64
 
 
-def test_dimensions_that_contradict_the_elements_are_an_error() -> None:
+@pytest.mark.parametrize(("dims", "elements"), [([3], 1), ([2**32, 2**32], 0), ([], 0), ([0], 1)])
+def test_dimensions_that_contradict_the_elements_are_an_error(
+    dims: list[int], elements: int
+) -> None:
     message = summary_pb2.Event(wall_time=2.0)
     tensor = message.summary.value.add(tag="t").tensor
-    tensor.dims.append(3)
-    tensor.float_data.append(1.0)
+    tensor.dims.extend(dims)
+    tensor.float_data.extend([1.0] * elements)
 
-    with pytest.raises(ValueError, match=r"a tensor of shape .* cannot have 1 elements"):
+    with pytest.raises(ValueError, match=rf"a tensor of shape .* cannot have {elements} elements"):
         decode_event(message.SerializeToString())
 
 

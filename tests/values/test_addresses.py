@@ -28,6 +28,7 @@ from mindsummary_lightning.values.addresses import (
         ("", ""),
         ("file:a", "file:a"),
         ("s3://file:///a", "s3://file:///a"),
+        ("file:///a/file:///b", "/a/file:///b"),
     ],
 )
 def test_a_local_address_is_the_path_that_fsspec_makes_of_it(place: str, path: str) -> None:
@@ -48,6 +49,8 @@ def test_the_slash_that_pathlib_takes_comes_back() -> None:
     assert with_both_slashes(str(Path("s3://bucket/x"))) == "s3://bucket/x"
     assert with_both_slashes("memory:///x") == "memory:///x"
     assert with_both_slashes("/a/b:/c") == "/a/b:/c"
+    assert with_both_slashes("s3:/a:/b") == "s3://a:/b"
+    assert with_both_slashes("C:/a") == "C:/a"
 
 
 def _record(place: Any) -> None:

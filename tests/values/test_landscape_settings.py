@@ -15,6 +15,27 @@ def test_the_defaults_are_mindspores() -> None:
     }
 
 
+def test_the_known_keys_are_mindspores() -> None:
+    assert LandscapeSettings.known_keys() == (
+        "landscape_size",
+        "unit",
+        "num_samples",
+        "intervals",
+        "create_landscape",
+    )
+
+
+@pytest.mark.parametrize("size", [3, 256])
+def test_the_smallest_and_the_largest_grid_are_taken(size: int) -> None:
+    intervals = [[1, 2, 3], (1, 2, 4), range(2, 5), [4, 5, 9]]
+    values = {"landscape_size": size, "num_samples": 1, "intervals": intervals}
+    settings = LandscapeSettings.from_dict(values)
+
+    assert settings.landscape_size == size
+    assert settings.intervals == ((1, 2, 3), (1, 2, 4), (2, 3, 4), (4, 5, 9))
+    assert [number for number in range(12) if settings.wants(number)] == [1, 2, 3, 4, 5, 9]
+
+
 def test_absent_keys_come_from_the_base() -> None:
     base = LandscapeSettings(landscape_size=9, result=False)
     changed = LandscapeSettings.from_dict(
@@ -85,6 +106,18 @@ def test_the_dict_form_comes_back() -> None:
             ValueError,
             r"must not have the same first and last number, got \[1, 9\] twice",
         ),
+        (
+            {"intervals": [[1, 2, 2]]},
+            ValueError,
+            r"must be ascending and at least 1, got \[1, 2, 2\]",
+        ),
+        (
+            {"intervals": [[4, 5, 6], [1, 2, 9], [2, 5, 9], [1, 5, 9]]},
+            ValueError,
+            r"must not have the same first and last number, got \[1, 9\] twice",
+        ),
+        ({"intervals": [[1, 2, True]]}, TypeError, "each number in intervals must be an int"),
+        ({"create_landscape": {"result": None}}, TypeError, r"create_landscape\['result'\] must"),
         (
             {"intervals": [[0, 1, 2]]},
             ValueError,

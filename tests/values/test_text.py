@@ -9,9 +9,11 @@ from hypothesis import strategies as st
 
 from mindsummary_lightning.errors import error_text
 from mindsummary_lightning.values.text import (
+    Phrase,
     counted,
     finite_or_named,
     listed,
+    map_json,
     shortest_float32,
     utf8_json,
     without_secrets,
@@ -31,6 +33,48 @@ def test_the_shortest_decimal_is_numpys_and_the_same_float32(number: float) -> N
 
     assert repr(short) == repr(float(str(np.float32(number))))
     assert np.float32(short) == np.float32(number)
+
+
+def test_a_phrase_is_its_text_and_can_be_said_in_other_words() -> None:
+    inner = Phrase("{} runs", 3)
+    phrase = Phrase("{} of {}", inner, "{x}")
+    words = {"{} runs": "runs: {}", "{} of {}": "{1}: {0}", "{": "a brace"}
+
+    assert (phrase, phrase.template, phrase.values) == (
+        "3 runs of {x}",
+        "{} of {}",
+        (inner, "{x}"),
+    )
+    assert phrase.said(words) == "{x}: runs: 3"
+    assert phrase.said({}) == phrase
+    assert (Phrase("{"), Phrase("{").said({}), Phrase("{").said(words)) == ("{", "{", "a brace")
+
+
+def test_a_function_is_applied_to_every_leaf_and_key() -> None:
+    value = {"a": (1, ["b", {"c": None}]), "d": {}}
+
+    assert map_json(value, lambda leaf: [leaf] if leaf is None else f"<{leaf}>") == {
+        "<a>": ["<1>", ["<b>", {"<c>": [None]}]],
+        "<d>": {},
+    }
+
+
+@pytest.mark.parametrize(
+    ("number", "short"),
+    [
+        (0.30000001192092896, 0.3),
+        (1.0000001192092896, 1.0000001),
+        (123456.7890625, 123456.79),
+        (16777216.0, 16777216.0),
+        (12.300714492797852, 12.3007145),
+        (0.123456791043281555, 0.12345679),
+        (1.401298464324817e-45, 1.4013e-45),
+        (3.4028234663852886e38, 3.4028235e38),
+    ],
+)
+def test_as_few_digits_as_tell_a_float32_apart_are_kept(number: float, short: float) -> None:
+    assert shortest_float32(number) == short
+    assert shortest_float32(-number) == -short
 
 
 def test_what_is_not_finite_stays() -> None:
@@ -79,7 +123,13 @@ def test_a_float_that_is_not_finite_has_its_name_and_everything_else_stays(
 
 @pytest.mark.parametrize(
     ("names", "text"),
-    [([], ""), (["a"], "a"), (["a", "b"], "a, b"), (["a", "b", "c"], "a, b and 1 more")],
+    [
+        ([], ""),
+        (["a"], "a"),
+        (["a", "b"], "a, b"),
+        (["a", "b", "c"], "a, b and 1 more"),
+        (["c", "b", "a", "d", "e"], "c, b and 3 more"),
+    ],
 )
 def test_a_list_names_at_most_so_many(names: list[str], text: str) -> None:
     assert listed(names, 2) == text
@@ -92,6 +142,12 @@ def test_a_text_about_an_address_has_none_of_its_secrets() -> None:
         "no http://***@host/runs?***: ***, ***"
     )
     assert without_secrets("no /runs: word", "/runs") == "no /runs: word"
+    addresses = "s3:/a:b:c@host/runs", "http://host/x?t=1", "http://user@host/y", "me:you@here?z"
+    assert without_secrets("b:c, a:b:c@, t=1, user, me:you, ?z, b", *addresses) == (
+        "***, ***@, ***, ***, me:you, ?z, b"
+    )
+    assert without_secrets("token", "s3:/me:tok@host", "s3:/you:token@host") == "***"
+    assert without_secrets("http://host/runs?", "http://host/runs?") == "http://host/runs?"
 
 
 @pytest.mark.parametrize(("number", "text"), [(0, "0 runs"), (1, "1 run"), (2, "2 runs")])

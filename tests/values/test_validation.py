@@ -13,11 +13,14 @@ from mindsummary_lightning.values import (
     LossLandscape,
     Operation,
     Points,
+    RunInfo,
     Tensor,
     TrainInfo,
     UserDefinedInfo,
     check_recordable,
 )
+from mindsummary_lightning.values.lineage_info import AddedEvaluation
+from mindsummary_lightning.values.validation import check_evaluation
 
 GOOD = [
     1.0,
@@ -31,6 +34,18 @@ GOOD = [
     EvaluationInfo('{"acc": 1e300, "of many": [1, true, null, "x", 2.5]}'),
     DatasetGraph(
         {"op_type": "BatchDataset", "n": 3}, (Operation({"p": 0.5}, (1,), (0.5,)),), Operation()
+    ),
+    DatasetGraph(
+        {"n": 2**31 - 1, "m": -(2**31), "flag": True, "x": 1e308, "names": ("a",)},
+        (Operation(size=(-(2**31), 2**31 - 1), weights=(3.4e38, -3.4e38, 1)),),
+    ),
+    EvaluationInfo("{}", None, 2**31 - 1),
+    RunInfo({"a": -1.5, "b": "text", "c": {"d": "", "e": 2**9000}}),
+    LossLandscape(
+        Points(*(np.ones(n) for n in (2, 3)), np.ones((3, 2))),
+        (0, 2**31 - 1),
+        Points(*(np.ones(2),) * 3),
+        (3.4e38, -3.4e38, 0.0),
     ),
 ]
 
@@ -50,6 +65,36 @@ def test_numbers_of_training_lineage_are_finite(name: str, number: float) -> Non
         check_recordable(TrainInfo(**{name: number}))  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("number", [-1, 2**63])
+def test_the_size_of_a_model_fits_64_bits(number: int) -> None:
+    with pytest.raises(ValueError, match=r"model_size of TrainInfo must be in 0\.\.92233720368547"):
+        check_recordable(TrainInfo(model_size=number))
+
+
+@pytest.mark.parametrize("number", [-1, 2**31])
+def test_the_size_of_a_data_set_of_an_evaluation_fits_32_bits(number: int) -> None:
+    with pytest.raises(
+        ValueError, match=r"valid_dataset_size of EvaluationInfo must be in 0\.\.2147483647, not"
+    ):
+        check_recordable(EvaluationInfo("{}", None, number))
+
+
+def test_an_evaluation_that_is_added_is_checked_like_any_other() -> None:
+    check_recordable(AddedEvaluation('{"a": 1.0}', "/data", 0))
+    with pytest.raises(ValueError, match="metric of EvaluationInfo must not hold NaN"):
+        check_recordable(AddedEvaluation('{"a": NaN}'))
+    with pytest.raises(TypeError, match="valid_dataset_path of EvaluationInfo must be a str"):
+        check_recordable(AddedEvaluation("{}", 3))  # type: ignore[arg-type]
+
+
+def test_whole_numbers_of_a_metric_may_have_a_limit_of_their_own() -> None:
+    check_evaluation(EvaluationInfo('{"a": [true, {"b": -9}], "c": 9.0}'), 9)
+    check_evaluation(EvaluationInfo('{"a": 1e308}'))
+    for metric in ('{"a": [1, {"b": 10}]}', '{"b": -9.5}'):
+        with pytest.raises(ValueError, match=r"a number in the metric .* at most 9.0e\+00 in"):
+            check_evaluation(EvaluationInfo(metric), 9)
+
+
 @pytest.mark.parametrize("name", ["epoch", "device_num", "batch_size", "train_dataset_size"])
 @pytest.mark.parametrize("number", [-1, 2**31])
 def test_counts_of_training_lineage_fit_32_bits(name: str, number: int) -> None:
@@ -64,11 +109,17 @@ def test_counts_of_training_lineage_fit_32_bits(name: str, number: int) -> None:
         {"epoch": True},
         {"loss": "low"},
         {"loss": True},
-        {"network": 3},
+        {"learning_rate": "high"},
+        {"model_size": 1.5},
+        *[
+            {name: 3}
+            for name in ("optimizer", "loss_function", "parallel_mode", "train_dataset_path",
+                         "network", "model_path")
+        ],
         {"model_path": b"x"},
     ],
     ids=str,
-)
+)  # fmt: skip
 def test_facts_of_the_wrong_type_are_refused(facts: dict[str, Any]) -> None:
     with pytest.raises(TypeError, match=f"{next(iter(facts))} of TrainInfo must be"):
         check_recordable(TrainInfo(**facts))
@@ -107,6 +158,11 @@ def test_custom_numbers_are_finite_at_every_level() -> None:
         DatasetGraph(operations=(Operation({"n": 2**31}),)),
         DatasetGraph(sampler=Operation(weights=(float("inf"),))),
         DatasetGraph(operations=(Operation(size=(2**31,)),)),
+        DatasetGraph({"a": 1, "n": -(2**31) - 1}),
+        DatasetGraph(operations=(Operation(), Operation(size=(1, -(2**31) - 1)))),
+        DatasetGraph(operations=(Operation(weights=(0.5, float("nan"))),)),
+        DatasetGraph(sampler=Operation({"n": 2**31})),
+        DatasetGraph(children=(DatasetGraph(), DatasetGraph(sampler=Operation(size=(2**31,))))),
     ],
     ids=str,
 )
@@ -125,6 +181,10 @@ def test_coordinates_of_a_landscape_are_finite(number: float) -> None:
 
     with pytest.raises(ValueError, match="landscape's surface must be finite"):
         check_recordable(LossLandscape(odd))
+    for axis in ("x", "y", "z"):
+        one_odd = Points(*(getattr(odd if axis == each else flat, each) for each in "xyz"))
+        with pytest.raises(ValueError, match=f"{axis} of a landscape's surface must be finite"):
+            check_recordable(LossLandscape(one_odd))
     with pytest.raises(ValueError, match="landscape's path must be finite"):
         check_recordable(LossLandscape(flat, (1,), _points(number, 1, 1, 1)))
     with pytest.raises(ValueError, match="convergence_point must be finite"):
@@ -159,8 +219,11 @@ def test_a_landscape_has_a_height_for_each_point_and_a_point_for_each_interval(
 
 
 def test_intervals_of_a_landscape_fit_their_field() -> None:
-    with pytest.raises(ValueError, match="intervals of a landscape must be in"):
-        check_recordable(LossLandscape(_points(1, 1, 1, (1, 1)), (2**31,), _points(1, 1, 1, 1)))
+    for intervals in ((1, 2**31), (-1, 2)):
+        with pytest.raises(ValueError, match="intervals of a landscape must be in 0"):
+            check_recordable(
+                LossLandscape(_points(1, 1, 1, (1, 1)), intervals, _points(1, 2, 2, 2))
+            )
 
 
 @pytest.mark.parametrize(
@@ -221,3 +284,7 @@ def test_what_is_checked_is_what_a_reader_gets(tmp_path: Path) -> None:
 def test_a_count_of_hundreds_of_digits_is_refused_without_printing_it() -> None:
     with pytest.raises(ValueError, match="not an int of 16610 bits"):
         check_recordable(TrainInfo(epoch=10**5000))
+    with pytest.raises(ValueError, match=f"not {2**128 - 1}$"):
+        check_recordable(TrainInfo(epoch=2**128 - 1))
+    with pytest.raises(ValueError, match="not an int of 129 bits"):
+        check_recordable(TrainInfo(epoch=2**128))
