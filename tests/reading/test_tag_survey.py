@@ -9,6 +9,7 @@ import pytest
 
 from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.fileformat.framing import HEADER_SIZE, frame
+from mindsummary_lightning.fileio.blocks import BLOCK
 from mindsummary_lightning.reading.tag_survey import TagSurvey
 from mindsummary_lightning.values import Graph, GraphNode, Tensor
 from mindsummary_lightning.values.events import Event
@@ -42,6 +43,16 @@ def test_the_middle_of_a_large_file_is_read_only_where_it_must_be_exact(tmp_path
         )
     assert survey.tags([str(small)]) == (of_small, True)
     assert survey.tags([]) == (set(), True)
+
+
+def test_an_exact_survey_reads_beyond_the_first_block(tmp_path: Path) -> None:
+    long = [_LOSS] * (2 * BLOCK // len(_LOSS))
+    path = write_summary(tmp_path, [*long, values_at(5, {"middle": 1.0}), *long])
+
+    assert TagSurvey().tags([str(path)], is_exact=True) == (
+        {("scalar", "loss"), ("scalar", "middle")},
+        True,
+    )
 
 
 def test_the_values_behind_a_large_graph_are_read(tmp_path: Path) -> None:

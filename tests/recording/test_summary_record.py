@@ -785,6 +785,27 @@ def test_memory_that_is_short_counts_as_a_failed_write(
     )
 
 
+def test_values_of_each_kind_that_could_not_be_written_are_written_when_they_come_again(
+    run: Path,
+) -> None:
+    encoder = "mindsummary_lightning.recording.event_writer.encode_step"
+
+    def add_all(record: SummaryRecord) -> None:
+        record.add_value("scalar", "a", 1.0)
+        record.add_value("histogram", "h", [1.0, 2.0])
+        record.add_value("image", "i", np.full((1, 1, 2, 3), 0.5))
+        record.add_value("tensor", "t", np.ones(3))
+
+    with SummaryRecord(run) as record:
+        with mock.patch(encoder, side_effect=MemoryError):
+            add_all(record)
+            record.record(2)
+        add_all(record)
+        record.record(2)
+
+    assert [tag for _, tag, _ in read_values(run)] == ["a", "h", "i", "t"]
+
+
 @pytest.mark.parametrize("of_graph", [False, True], ids=["torch", "a graph"])
 def test_memory_that_torch_or_a_graph_lacks_counts_too(run: Path, of_graph: bool) -> None:
     torch = pytest.importorskip("torch")

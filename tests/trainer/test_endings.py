@@ -425,12 +425,19 @@ class _Failing(ModelCheckpoint):
         raise OSError("the disk is full")
 
 
-@pytest.mark.parametrize("fails", [False, True])
+class _Silent(ModelCheckpoint):
+    def on_exception(self, *_: Any) -> None:
+        """Save nothing, as a callback does that has no step to save."""
+
+
+@pytest.mark.parametrize(
+    ("kind", "counts"), [(OnExceptionCheckpoint, 0), (_Silent, 1), (_Failing, None)]
+)
 def test_the_first_checkpoint_saved_on_an_exception_counts_and_every_callback_is_as_it_was(
-    tmp_path: Path, fails: bool
+    tmp_path: Path, kind: Any, counts: int | None
 ) -> None:
     folders = [tmp_path / name for name in ("first", "second")]
-    first = _Failing(folders[0]) if fails else OnExceptionCheckpoint(folders[0])
+    first = kind(folders[0])
     second = OnExceptionCheckpoint(folders[1])
     with pytest.raises((RuntimeError, OSError), match=r"mine|disk is full"):
         trainer(
@@ -446,7 +453,7 @@ def test_the_first_checkpoint_saved_on_an_exception_counts_and_every_callback_is
 
     assert ["on_exception" in vars(callback) for callback in (first, second)] == [False, False]
     train = SummaryReader(tmp_path / "run").lineage().train
-    saved = None if fails else str(folders[0] / "on_exception.ckpt")
+    saved = None if counts is None else str(folders[counts] / "on_exception.ckpt")
     assert json.loads(train.model_path)["ckpt"] == saved  # type: ignore[union-attr]
 
 
