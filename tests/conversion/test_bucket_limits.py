@@ -232,7 +232,8 @@ def test_rows_of_left_right_and_count_are_buckets_and_those_without_edges_are_na
 
 
 @pytest.mark.parametrize(
-    ("left", "is_near"), [(1.0, True), (1.000001, True), (1.1, False), (0.9, False)]
+    ("left", "is_near"),
+    [(1.0, True), (1.000001, True), (1.000005, False), (1.1, False), (0.9, False)],
 )
 def test_rows_must_be_neighbours_up_to_rounding(left: float, is_near: bool) -> None:
     rows = np.array([[-9.0, 0.0, 2.0], [0.0, 1.0, 3.0], [left, 3.0, 5.0], [3.0, 7.0, 1.0]])
