@@ -63,7 +63,6 @@ _TESTED_IN = {
     "values/graph_nodes": "fileformat/test_graph_codec.py",
     "values/limits": "values/test_validation.py",
     "values/specified_data": "trainer/test_collector.py",
-    "values/whole_step": "fileio/test_whole_step_file.py",
     "viewer/graph_view/recorded_nodes": "viewer/graph_view/test_layout.py",
     "warn_once": "test_warn_once.py",
 }
