@@ -270,6 +270,22 @@ def test_constant_data_in_mindspores_buckets_keep_them() -> None:
     assert _shown(found)[0] == [(1.5, 0.5, 0), (2.0, 0.5, 7)]
 
 
+@pytest.mark.parametrize(
+    ("edges", "buckets"),
+    [
+        ([1.0, 2.0, 3.0], [(1.0, 1.0, 7), (2.0, 1.0, 0)]),
+        ([1.0, 2.0, 3.1], [(1.5, 1.0, 7)]),
+        ([-9.0, 2.0, 2.5], [(1.5, 1.0, 7)]),
+    ],
+)
+def test_buckets_of_constant_data_that_reach_further_become_one(
+    edges: list[float], buckets: list[object]
+) -> None:
+    found = histogram_of_buckets(np.array(edges), np.array([7, 0]), 2.0, 2.0)
+
+    assert _shown(found)[0] == buckets
+
+
 def test_empty_buckets_without_width_are_left_out_and_full_ones_are_spread() -> None:
     edges, counts = np.array([0.0, 0.0, 1.0, 2.0, 2.0]), np.array([0, 3, 5, 0])
     assert _shown(histogram_of_buckets(edges, counts, 0.0, 2.0))[0] == [

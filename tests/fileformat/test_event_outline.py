@@ -103,6 +103,8 @@ _IMAGE = b"\x22\x10\x18\x03\x10\x07\x08\xac\x02\x22\x01p\x0a\x01x\x12\x01x"
         ((b"\x52\x01x", _TAG), [("ab", "loss_landscape", 0.0, 0, 0)]),
         ((_TAG, b"\x42\0"), [("ab", "tensor", 0.0, 0, 0)]),
         ((_TAG, b"\x25\0\0\0\0", b"\x19" + bytes(8)), []),  # of other wire types
+        ((_TAG, b"\x25\x03\x08\x01x"), []),  # would fit if it were an image
+        ((_TAG, b"\x1a\x03abc"), []),  # or a scalar
         ((_TAG, _UNKNOWN), []),
         ((_TAG,), []),
         ((), []),

@@ -123,6 +123,8 @@ def test_a_histogram_needs_as_many_widths_and_counts_as_edges() -> None:
         ValueError, match=r"1-D and of the same length, not of shapes \(2,\), \(1,\) and \(2,\)"
     ):
         Histogram(np.ones(2), np.ones(1), np.ones(2), 2)
+    with pytest.raises(ValueError, match=r"must be 1-D and of the same length"):
+        Histogram(*(np.ones((2, 2)),) * 3, 8)
 
 
 def test_custom_data_keeps_only_what_the_format_has() -> None:
