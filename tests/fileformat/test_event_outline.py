@@ -123,6 +123,17 @@ def test_fields_of_a_value_may_have_any_order_and_others_between(
     assert [value[2:4] for value in values] == [(first.end + 2, first.end + 2 + size)] * len(found)
 
 
+@pytest.mark.parametrize("length", [0, 1, 127, 128, 129, 300])
+def test_a_tag_of_any_length_is_found(length: int) -> None:
+    tag = "x" * (length - 1) + "J" * (length > 0)  # the key of a histogram too
+    field = b"\x0a" + varint(length) + tag.encode()
+    payload = _event(_value(field, b"\x4a\x49" + b"p" * 73), _value(field, _SCALAR))
+
+    histogram, scalar = outline_event(payload).values
+    assert (histogram.tag, histogram.kind) == (tag, "histogram")
+    assert (scalar.tag, scalar.kind, scalar.scalar) == (tag, "scalar", 0.5)
+
+
 def test_values_between_fields_that_are_not_known_and_in_two_messages_are_found() -> None:
     value = _value(_TAG, _SCALAR)
     payload = b"\x31" + bytes(8) + _event(value, b"\x58\x96\x01", b"\x65abcd", value, b"\x72\x01x")
