@@ -194,6 +194,7 @@ def test_a_number_of_elements_below_the_buckets_or_beyond_counting_adds_none(num
 
 def test_extremes_that_contradict_the_buckets_are_those_of_the_buckets() -> None:
     assert _of_limits([1.0, 2.0, 3.0], [0, 4, 0], 2.5, 0.5, 4)[2] == (1.0, 2.0, 5.5)
+    assert _of_limits([1.0, 2.0, 3.0], [0, 4, 0], 1.75, 1.25, 4)[2] == (1.75, 2.0, 5.5)
     for low, high in ((1.25, 1.75), (1.0, 2.0), (1.0, 1.0), (2.0, 2.0), (0.0, 3.0)):
         assert _of_limits([1.0, 2.0, 3.0], [0, 4, 0], low, high, 4)[2] == (low, high, 5.5)
 
