@@ -103,6 +103,7 @@ def test_a_huge_sparse_tensor_is_refused() -> None:
     )
 
     assert np.flatnonzero(to_array(largest)).tolist() == [3]
+    assert to_array(torch.zeros(1, dtype=torch.int8).expand(10_000_001)).size == 10_000_001
     with pytest.raises(TypeError, match="too large to be made dense"):
         to_array(huge)
 

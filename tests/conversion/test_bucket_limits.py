@@ -194,6 +194,7 @@ def test_a_number_of_elements_below_the_buckets_or_beyond_counting_adds_none(num
 
 def test_extremes_that_contradict_the_buckets_are_those_of_the_buckets() -> None:
     assert _of_limits([1.0, 2.0, 3.0], [0, 4, 0], 2.5, 0.5, 4)[2] == (1.0, 2.0, 5.5)
+    assert _of_limits([1.0, 2.0, 3.0], [0, 4, 0], 1.75, 1.25, 4)[2] == (1.75, 2.0, 5.5)
     for low, high in ((1.25, 1.75), (1.0, 2.0), (1.0, 1.0), (2.0, 2.0), (0.0, 3.0)):
         assert _of_limits([1.0, 2.0, 3.0], [0, 4, 0], low, high, 4)[2] == (low, high, 5.5)
 
@@ -232,7 +233,8 @@ def test_rows_of_left_right_and_count_are_buckets_and_those_without_edges_are_na
 
 
 @pytest.mark.parametrize(
-    ("left", "is_near"), [(1.0, True), (1.000001, True), (1.1, False), (0.9, False)]
+    ("left", "is_near"),
+    [(1.0, True), (1.000001, True), (1.000005, False), (1.1, False), (0.9, False)],
 )
 def test_rows_must_be_neighbours_up_to_rounding(left: float, is_near: bool) -> None:
     rows = np.array([[-9.0, 0.0, 2.0], [0.0, 1.0, 3.0], [left, 3.0, 5.0], [3.0, 7.0, 1.0]])
@@ -267,6 +269,22 @@ def test_constant_data_in_mindspores_buckets_keep_them() -> None:
     found = histogram_of_buckets(np.array([1.5, 2.0, 2.5]), np.array([0, 7]), 2.0, 2.0)
 
     assert _shown(found)[0] == [(1.5, 0.5, 0), (2.0, 0.5, 7)]
+
+
+@pytest.mark.parametrize(
+    ("edges", "buckets"),
+    [
+        ([1.0, 2.0, 3.0], [(1.0, 1.0, 7), (2.0, 1.0, 0)]),
+        ([1.0, 2.0, 3.1], [(1.5, 1.0, 7)]),
+        ([-9.0, 2.0, 2.5], [(1.5, 1.0, 7)]),
+    ],
+)
+def test_buckets_of_constant_data_that_reach_further_become_one(
+    edges: list[float], buckets: list[object]
+) -> None:
+    found = histogram_of_buckets(np.array(edges), np.array([7, 0]), 2.0, 2.0)
+
+    assert _shown(found)[0] == buckets
 
 
 def test_empty_buckets_without_width_are_left_out_and_full_ones_are_spread() -> None:

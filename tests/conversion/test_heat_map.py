@@ -145,6 +145,16 @@ def test_the_title_and_six_of_the_steps_are_written() -> None:
     assert _map(["a"], [*steps[:7], 9, *steps[8:]]) != plain
 
 
+@pytest.mark.parametrize("row", range(5))
+def test_a_name_is_written_beside_its_row(row: int) -> None:
+    names = [*"bbbbb", "weight"]
+    plain = _pixels(names, np.zeros((6, 3)))
+    changed = _pixels([*names[:row], "d", *names[row + 1 :]], np.zeros((6, 3)))
+
+    rows = np.flatnonzero((plain != changed).any(axis=(1, 2)))
+    assert 36 + 14 * row <= rows.min() <= rows.max() < 36 + 14 * (row + 1)
+
+
 def test_names_are_written_at_every_row_or_as_often_as_there_is_room() -> None:
     for rows, every in ((3, 1), (200, 5)):
         names = ["a"] * rows

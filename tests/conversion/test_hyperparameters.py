@@ -69,6 +69,13 @@ class Shaped:
         return "a shape"
 
 
+class Typed:
+    dtype = "int8"
+
+    def __repr__(self) -> str:
+        return "a dtype"
+
+
 class Text:
     def __init__(self, text: str) -> None:
         self.text = text
@@ -133,6 +140,7 @@ def called_never() -> None:
         (np.zeros((1, 1)), 0.0),
         (np.zeros(0), "ndarray(shape=(0,), dtype=float64)"),
         (Shaped(), "a shape"),
+        (Typed(), "a dtype"),
         (frozenset({2}), "[2]"),
         (_nested(16), "[" * 17 + "]" * 17),
         (_nested(17), "[" * 17 + "[…]" + "]" * 17),

@@ -320,6 +320,8 @@ def test_labels_are_drawn_if_there_is_one_for_each_box(labels: Any, is_drawn: bo
     )
 
     assert (plain != labelled).any() == is_drawn
+    reds = [int((pixels == _RED).all(axis=-1).sum()) for pixels in (plain, labelled)]
+    assert (reds[1] > reds[0]) == is_drawn  # the ground of the labels
 
 
 def test_a_single_label_may_be_a_text() -> None:

@@ -103,6 +103,8 @@ _IMAGE = b"\x22\x10\x18\x03\x10\x07\x08\xac\x02\x22\x01p\x0a\x01x\x12\x01x"
         ((b"\x52\x01x", _TAG), [("ab", "loss_landscape", 0.0, 0, 0)]),
         ((_TAG, b"\x42\0"), [("ab", "tensor", 0.0, 0, 0)]),
         ((_TAG, b"\x25\0\0\0\0", b"\x19" + bytes(8)), []),  # of other wire types
+        ((_TAG, b"\x25\x03\x08\x01x"), []),  # would fit if it were an image
+        ((_TAG, b"\x1a\x03abc"), []),  # or a scalar
         ((_TAG, _UNKNOWN), []),
         ((_TAG,), []),
         ((), []),
@@ -119,6 +121,17 @@ def test_fields_of_a_value_may_have_any_order_and_others_between(
     assert (last[:2], last.start, last.end) == (first[:2], first.end + size + 4, len(payload))
     assert [(*value[:2], *value[4:]) for value in values] == found
     assert [value[2:4] for value in values] == [(first.end + 2, first.end + 2 + size)] * len(found)
+
+
+@pytest.mark.parametrize("length", [0, 1, 127, 128, 129, 300])
+def test_a_tag_of_any_length_is_found(length: int) -> None:
+    tag = "x" * (length - 1) + "J" * (length > 0)  # the key of a histogram too
+    field = b"\x0a" + varint(length) + tag.encode()
+    payload = _event(_value(field, b"\x4a\x49" + b"p" * 73), _value(field, _SCALAR))
+
+    histogram, scalar = outline_event(payload).values
+    assert (histogram.tag, histogram.kind) == (tag, "histogram")
+    assert (scalar.tag, scalar.kind, scalar.scalar) == (tag, "scalar", 0.5)
 
 
 def test_values_between_fields_that_are_not_known_and_in_two_messages_are_found() -> None:

@@ -130,7 +130,9 @@ def test_custom_data_of_mindspores_reader_and_of_ours_are_told_apart() -> None:
 
 
 def test_each_custom_entry_has_an_element_of_its_own() -> None:
-    custom = UserDefinedInfo({"a": 1, "b": 2.0, "c": "x", "d": {"e": 5}})
+    custom = UserDefinedInfo(
+        {"a": 1, "b": 2.0, "c": "x", "d": {"e": 5}, "f": -(2**31), "g": 2**31 - 1}
+    )
     message = lineage_pb2.LineageEvent.FromString(encode_lineage_event(LineageEvent(1.0, custom)))
     info = message.user_defined_info
 
@@ -143,6 +145,8 @@ def test_each_custom_entry_has_an_element_of_its_own() -> None:
         ({}, {"b": 2.0}, {}, []),
         ({}, {}, {"c": "x"}, []),
         ({}, {}, {}, ["d"]),
+        ({"f": -(2**31)}, {}, {}, []),
+        ({"g": 2**31 - 1}, {}, {}, []),
     ]
     assert [dict(entry.map_int32) for entry in info.user_info[3].map_dict["d"].user_info] == [
         {"e": 5}

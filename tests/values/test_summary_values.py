@@ -123,6 +123,8 @@ def test_a_histogram_needs_as_many_widths_and_counts_as_edges() -> None:
         ValueError, match=r"1-D and of the same length, not of shapes \(2,\), \(1,\) and \(2,\)"
     ):
         Histogram(np.ones(2), np.ones(1), np.ones(2), 2)
+    with pytest.raises(ValueError, match=r"must be 1-D and of the same length"):
+        Histogram(*(np.ones((2, 2)),) * 3, 8)
 
 
 def test_custom_data_keeps_only_what_the_format_has() -> None:
@@ -290,10 +292,11 @@ def test_the_axes_of_a_landscape_are_those_of_its_surface() -> None:
     "array",
     [
         np.asfortranarray(np.arange(6.0, dtype=np.float32).reshape(2, 3)),
-        np.arange(6.0).reshape(2, 3),
+        np.array([[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]),
+        np.array([0, 1, 2], np.int8),
         np.arange(6, dtype=np.float32).reshape(2, 3)[::-1],
     ],
-    ids=["columns first", "another dtype", "turned"],
+    ids=["columns first", "float64", "int8", "turned"],
 )
 def test_an_array_in_any_layout_is_held_row_by_row(array: np.ndarray) -> None:
     array.setflags(write=False)
