@@ -219,14 +219,14 @@ def _surfaces(run: str, accelerator: Any) -> list[Any]:
 def _accelerator(name: str) -> str | Accelerator:
     # Lightning's names, whatever is there
     known, device = AcceleratorRegistry.available_accelerators(), None
-    if name in known:
-        is_there = AcceleratorRegistry.get(name).is_available()
-    else:
-        try:
+    try:
+        if name in known:
+            is_there = AcceleratorRegistry.get(name).is_available()
+        else:
             device = torch.device(name, 0)
             is_there = torch.get_device_module(device).is_available()
-        except (RuntimeError, AttributeError):
-            is_there = False
+    except (RuntimeError, AttributeError, ImportError):  # a TPU's needs a package of its own
+        is_there = False
     if not is_there:
         raise ValueError(
             f"PyTorch has no device {name!r} here. For a vendor's device, install the vendor's "

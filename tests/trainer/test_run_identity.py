@@ -300,6 +300,7 @@ def test_a_lightning_that_does_not_show_it_is_said(
         return resume_path(running)
 
     assert of_another("another.ckpt") == "call_before.ckpt"
+    assert resume_path(object()) is None
     (said,) = [record for record in caplog.records if record.levelno == logging.ERROR]
     assert "this version of Lightning is unknown" in said.getMessage()
 
