@@ -96,7 +96,11 @@ def test_under_jupyterhub_the_frame_goes_through_the_hub(
 ) -> None:
     monkeypatch.setenv("JUPYTERHUB_SERVICE_PREFIX", "/user/me/")
 
-    assert re.fullmatch(r"/user/me/proxy/\d+/[\w-]{32}/", show(tmp_path).address)
+    shown = show(tmp_path)
+
+    assert re.fullmatch(r"/user/me/proxy/\d+/[\w-]{32}/", shown.address)
+    shown.address = '/user/"me"/'
+    assert shown._repr_html_().count("/user/&quot;me&quot;/#/summary-manage") == 2
 
 
 def test_a_directory_that_does_not_exist_is_refused(tmp_path: Path) -> None:
