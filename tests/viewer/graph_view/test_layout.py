@@ -169,7 +169,12 @@ def test_names_that_break_the_drawing_are_shown_in_other_brackets() -> None:
 
 
 def test_inputs_that_name_nothing_are_dropped_and_a_path_names_the_id_behind_it() -> None:
-    found = view(operation(1, "Add", ""), operation(2, "ReLU", "", "77", "Default/x/Add-op1", ""))
+    found = view(
+        operation(1, "Add", ""),
+        operation(2, "ReLU", "", "77", "Default/x/Add-op1", ""),
+        constants=(GraphConstant("", 3),),
+        parameters=(GraphParameter("", MATRIX),),
+    )
 
     assert list(shown(found, "ReLU-op2")["input"]) == ["Add-op1"]
 
