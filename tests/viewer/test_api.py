@@ -2,9 +2,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from mindsummary_lightning.reading.followed_run import FollowedRun
+from mindsummary_lightning.values import LossLandscape, Points
 from mindsummary_lightning.viewer.api import (
     ApiError,
     ApiRequest,
@@ -15,8 +17,8 @@ from mindsummary_lightning.viewer.api import (
     run_name,
 )
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
-from mindsummary_lightning.viewer.page_tags import has_tag, plugin_tags, split_tag
-from tests.reading.runs import histogram, values_at, write_summary
+from mindsummary_lightning.viewer.page_tags import has_tag, landscapes_of, plugin_tags, split_tag
+from tests.reading.runs import damage_unseen, histogram, values_at, write_summary
 
 
 @pytest.mark.parametrize(
@@ -27,6 +29,8 @@ from tests.reading.runs import histogram, values_at, write_summary
         ("scalar", ("scalar", "")),
         ("graph.pb", ("graph.pb", "")),
         ("loss/unknown", ("loss/unknown", "")),
+        ("net/graph", ("net/graph", "")),
+        ("net/optimized_graph", ("net/optimized_graph", "")),
     ],
 )
 def test_a_shown_tag_ends_with_its_kind(plugin_tag: str, parts: tuple[str, str]) -> None:
@@ -49,6 +53,23 @@ def test_tags_are_sorted_as_they_are_shown_and_the_compiled_graph_comes_first(
     assert tags["optimized_graph"] == ["ms_output_optimize.pb (optimized)", "a.pb (optimized)"]
     assert all(has_tag(run, tag) for names in tags.values() for tag in names)
     assert not any(has_tag(run, tag) for tag in ("x", "x/histogram", "b.pb", "", "/scalar"))
+
+
+def test_a_landscape_is_a_tag_if_one_of_its_samples_can_be_read(tmp_path: Path) -> None:
+    def landscape(step: int, tag: str, value: float) -> bytes:
+        points = Points(np.arange(2.0), np.arange(2.0), np.full((2, 2), value))
+        return values_at(step, {tag: LossLandscape(points)})
+
+    records = [landscape(1, "some", 1.0), landscape(2, "some", 2.0), landscape(3, "none", 3.0)]
+    path = write_summary(tmp_path, records)
+    run = FollowedRun(str(tmp_path))
+    run.refresh()
+    for damaged in records[::2]:
+        damage_unseen(path, damaged)
+
+    assert plugin_tags(run)["loss_landscape"] == ["some/loss_landscape"]
+    (readable,) = landscapes_of(run, "some")
+    assert readable.surface.z.tolist() == [[2.0, 2.0], [2.0, 2.0]]
 
 
 @pytest.mark.parametrize(
@@ -106,6 +127,7 @@ def test_a_parameter_that_is_needed_may_not_be_empty_and_its_first_value_counts(
         ("./unknown", None),  # could be one: what it is asked for is then not found
         ("./deep/unknown", "50540002"),
         ("unknown", "50540002"),
+        ("deep/a", "50540002"),
         ("", "50540002"),
         (None, "50540003"),
     ],

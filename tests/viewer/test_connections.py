@@ -117,7 +117,7 @@ def test_connections_that_gave_way_or_never_asked_are_closed_without_a_word(
         contextlib.ExitStack() as clients,
     ):
         waiting = [
-            clients.enter_context(socket.create_connection(("127.0.0.1", port))) for _ in range(5)
+            clients.enter_context(socket.create_connection(("127.0.0.1", port))) for _ in range(40)
         ]
 
         assert all(map(_is_closed, waiting))

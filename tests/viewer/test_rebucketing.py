@@ -64,6 +64,7 @@ def test_counts_are_shared_by_overlap_over_the_range_of_all_histograms() -> None
     [
         StepHistogram([(0.0, 1.0, 3)], 1.0, -1.0, 3),
         StepHistogram([(0.0, -1.0, 3)], 0.0, 1.0, 3),
+        StepHistogram([(0.0, 1.0, 3), (1.0, -0.5, 2)], 0.0, 1.0, 5),
         StepHistogram([(0.0, 1.0, 3)], -1.7e308, 1.7e308, 3),
     ],
 )

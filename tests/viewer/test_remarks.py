@@ -4,6 +4,7 @@ import hashlib
 import json
 import multiprocessing
 import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,19 @@ def test_a_viewer_that_holds_the_lock_for_too_long_is_named(
     ):
         noted.update("./a", {"tag": 1})
     assert noted.all() == {}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="files have locks elsewhere")
+def test_a_viewer_waits_while_another_one_saves(tmp_path: Path) -> None:
+    noted = Remarks("/runs", str(tmp_path / "x.json"))
+    saving = threading.Thread(target=noted.update, args=("./a", {"tag": 1}))
+    with remarks._file_lock(str(tmp_path / ".lock")):
+        saving.start()
+        saving.join(0.03)
+        assert not (tmp_path / "x.json").exists()
+    saving.join(30)
+
+    assert noted.all() == {"./a": {"tag": 1}}
 
 
 def test_a_viewer_keeps_what_another_one_has_saved_since_it_read(tmp_path: Path) -> None:
