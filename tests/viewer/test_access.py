@@ -172,6 +172,18 @@ def test_every_answer_keeps_other_sites_out(tmp_path: Path, path: str, token: st
         assert headers["X-Content-Type-Options"] == "nosniff"
         assert headers["Referrer-Policy"] == "no-referrer"
         assert headers["Cross-Origin-Resource-Policy"] == "same-origin"
+        assert headers["Cross-Origin-Opener-Policy"] == "same-origin"
+        assert (headers["X-XSS-Protection"], headers["X-Download-Options"]) == (
+            "1; mode=block",
+            "noopen",
+        )
+        assert headers["Server"] == "mindsummary-lightning"
+        is_public = token is None and path in (
+            "/",
+            "/static/js/app.01234567.js",
+            "/graphvizlib.wasm",
+        )
+        assert (headers["Cache-Control"] == "no-store") is not is_public
         assert headers["X-Frame-Options"] == "SAMEORIGIN"
         policy = dict(rule.split(" ", 1) for rule in headers["Content-Security-Policy"].split("; "))
         assert policy.pop("default-src") == "'none'"

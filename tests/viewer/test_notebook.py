@@ -88,6 +88,9 @@ def test_a_directory_that_is_shown_again_keeps_its_server(tmp_path: Path) -> Non
 
 def test_close_ends_the_server_and_its_thread(tmp_path: Path) -> None:
     shown, between_threads = show(tmp_path), sys.getswitchinterval()
+    started = [thread for thread in threading.enumerate() if thread.name == "mindsummary-view"]
+    assert [thread.daemon for thread in started] == [True]  # it ends with the kernel
+    shown.close()
     shown.close()
 
     assert not shown.is_running

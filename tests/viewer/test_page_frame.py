@@ -36,10 +36,14 @@ def test_texts_and_the_phrases_in_them_are_translated_and_escaped() -> None:
 
 
 def test_a_page_says_its_language_and_its_title_cannot_become_markup() -> None:
-    page = page_of("<b>", "<main></main>", CHINESE).decode()
+    page = page_of("<b>", "<main>\u8bad</main>", CHINESE).decode()
 
-    assert '<html lang="zh-CN">' in page
-    assert "<title>&lt;b&gt;</title>" in page
+    assert page == (
+        '<!DOCTYPE html>\n<html lang="zh-CN"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<title>&lt;b&gt;</title><link rel="stylesheet" href="../../page.css">'
+        '<link rel="icon" href="data:,"></head><body><main>\u8bad</main></body></html>\n'
+    )
     assert '<html lang="en">' in page_of("runs", "", ENGLISH).decode()
 
 
