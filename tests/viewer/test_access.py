@@ -12,6 +12,7 @@ import pytest
 from mindsummary_lightning.viewer.access import (
     Access,
     host_names,
+    is_loopback,
     new_token,
     page_addresses,
     server_address,
@@ -171,6 +172,18 @@ def test_every_answer_keeps_other_sites_out(tmp_path: Path, path: str, token: st
         assert headers["X-Content-Type-Options"] == "nosniff"
         assert headers["Referrer-Policy"] == "no-referrer"
         assert headers["Cross-Origin-Resource-Policy"] == "same-origin"
+        assert headers["Cross-Origin-Opener-Policy"] == "same-origin"
+        assert (headers["X-XSS-Protection"], headers["X-Download-Options"]) == (
+            "1; mode=block",
+            "noopen",
+        )
+        assert headers["Server"] == "mindsummary-lightning"
+        is_public = token is None and path in (
+            "/",
+            "/static/js/app.01234567.js",
+            "/graphvizlib.wasm",
+        )
+        assert (headers["Cache-Control"] == "no-store") is not is_public
         assert headers["X-Frame-Options"] == "SAMEORIGIN"
         policy = dict(rule.split(" ", 1) for rule in headers["Content-Security-Policy"].split("; "))
         assert policy.pop("default-src") == "'none'"
@@ -202,6 +215,43 @@ def test_the_pages_of_a_run_are_told_its_path() -> None:
     assert route == "/train-manage/scalar"
     assert parse_qs(query) == {"train_id": ["./digits/a b&c"], "summaryPath": ["./digits/a b&c"]}
     assert pages["runs"] == "http://127.0.0.1:8080/secret/#/summary-manage"
+
+
+def test_a_run_has_eight_pages_behind_those_of_all_runs() -> None:
+    pages = page_addresses("", "t", "./a")
+
+    of_run = "/t/#/train-manage"
+    assert pages[:4] == page_addresses("", "t")
+    assert pages[4:] == [
+        ("dashboard", f"{of_run}/training-dashboard?id=.%2Fa&summaryPath=.%2Fa"),
+        ("scalars", f"{of_run}/scalar?train_id=.%2Fa&summaryPath=.%2Fa"),
+        ("histograms", f"{of_run}/histogram?train_id=.%2Fa&summaryPath=.%2Fa"),
+        ("images", f"{of_run}/image?train_id=.%2Fa&summaryPath=.%2Fa"),
+        ("tensors", f"{of_run}/tensor?train_id=.%2Fa&summaryPath=.%2Fa"),
+        ("graph", f"{of_run}/graph?train_id=.%2Fa&summaryPath=.%2Fa"),
+        ("dataset graph", f"{of_run}/data-map?train_id=.%2Fa&summaryPath=.%2Fa"),
+        ("loss landscape", f"{of_run}/loss-analysis?train_id=.%2Fa&summaryPath=.%2Fa"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [
+        ("127.0.0.1", True),
+        ("127.1.2.3", True),
+        ("::1", True),
+        ("localhost", True),
+        ("0.0.0.0", False),
+        ("::", False),
+        ("10.0.0.1", False),
+        ("lab", False),
+        ("", False),
+    ],
+)
+def test_only_a_loopback_address_is_for_this_machine_alone(host: str, expected: bool) -> None:
+    assert is_loopback(host) is expected
+    names = [] if expected else [host, socket.gethostname(), socket.getfqdn()]
+    assert host_names(host) == names
 
 
 @pytest.mark.parametrize(

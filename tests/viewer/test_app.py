@@ -193,7 +193,9 @@ def test_an_error_of_a_page_is_a_page(tmp_path: Path) -> None:
     ("method", "path", "status", "code", "text"),
     [
         ("GET", "/nothing", 404, "50545001", "404 Not Found."),
+        ("GET", "/nothing/", 404, "50545001", "404 Not Found."),
         ("GET", f"{API_PREFIX}nothing", 404, "50545001", "404 Not Found."),
+        ("GET", f"{API_PREFIX}echo/", 404, "50545001", "404 Not Found."),
         ("GET", API_PREFIX.rstrip("/"), 404, "50545001", "404 Not Found."),
         ("PUT", f"{API_PREFIX}echo", 405, "50545002", "405 Method Not Allowed."),
         ("OPTIONS", f"{API_PREFIX}echo", 405, "50545002", "405 Method Not Allowed."),
@@ -272,7 +274,8 @@ def test_an_address_with_a_slash_too_many_or_too_few_leads_to_its_page(
 
 
 @pytest.mark.parametrize(
-    ("path", "table"), [("/nothing", "runs"), ("/nothing/at/all", "../../runs")]
+    ("path", "table"),
+    [("/nothing", "runs"), ("/nothing/", "../runs"), ("/nothing/at/all", "../../runs")],
 )
 def test_a_browser_gets_a_page_where_there_is_none(tmp_path: Path, path: str, table: str) -> None:
     headers = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
+from subprocess import DEVNULL
 from urllib.parse import unquote
 
 import pytest
@@ -16,8 +18,15 @@ pytestmark = pytest.mark.skipif(os.name == "nt", reason="$BROWSER is a custom of
 def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """The commands that were started."""
     commands: list[list[str]] = []
+    # Ctrl-C ends the viewer and not the browser, which has no terminal to write to
+    apart = {"start_new_session": True, **dict.fromkeys(("stdin", "stdout", "stderr"), DEVNULL)}
+
+    def start(command: list[str], **options: object) -> None:
+        assert options == apart
+        commands.append(command)
+
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(browser.subprocess, "Popen", lambda command, **_: commands.append(command))
+    monkeypatch.setattr(browser.subprocess, "Popen", start)
     monkeypatch.setattr(browser.webbrowser, "_tryorder", None)  # read the variable again
     return commands
 
@@ -45,13 +54,41 @@ def test_a_browser_for_a_terminal_is_not_opened(
     assert list(tmp_path.rglob("*.html")) == []
 
 
+@pytest.mark.skipif(sys.platform == "darwin", reason="macOS always has a browser")
+def test_where_there_is_no_browser_nothing_is_opened(
+    started: list[list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("BROWSER", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    with opened_in_browser("http://127.0.0.1:8080/"):
+        assert (started, list(tmp_path.rglob("*"))) == ([], [])
+
+
 def test_an_address_is_escaped_in_the_page_that_redirects(
     started: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BROWSER", "a-browser")
 
     with opened_in_browser('http://x/"><script>'):
-        place = unquote(started[0][-1].removeprefix("file://"))
-        page = Path(place).read_text(encoding="utf-8")
+        *command, place = started[0]
+        file = Path(unquote(place.removeprefix("file://")))
+        page, mode = file.read_text(encoding="utf-8"), file.stat().st_mode & 0o777
 
+    assert command == [sys.executable, "-I", "-m", "webbrowser"]
     assert "<script" not in page
+    address = "http://x/&quot;&gt;&lt;script&gt;"
+    assert f'content="0; url={address}"><a href="{address}">{address}</a>' in page
+    assert mode == 0o600  # it holds the token
+
+
+def test_the_page_that_redirects_is_deleted_after_an_error(
+    started: list[list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BROWSER", "a-browser")
+
+    with pytest.raises(KeyError), opened_in_browser("http://x/"):
+        raise KeyError
+
+    assert len(started) == 1
+    assert list(tmp_path.rglob("*.html")) == []

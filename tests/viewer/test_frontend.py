@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import sys
 from pathlib import Path
@@ -107,7 +108,7 @@ def _fake_pip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> Pat
 
 @pytest.mark.skipif(os.name == "nt", reason="the fake is a shell script")
 def test_it_is_downloaded_by_pip_with_the_users_settings(
-    wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cache: Path
 ) -> None:
     while_ = 'while [ "$1" != --dest ]; do shift; done; cp'
     notes = _fake_pip(tmp_path, monkeypatch, f'{while_} {_quoted(wheel)} "$2"')
@@ -117,9 +118,13 @@ def test_it_is_downloaded_by_pip_with_the_users_settings(
 
     assert frontend_wheel(said.append) == SMALL_WHEEL
 
-    assert "download --no-deps --only-binary=:all: --dest" in (notes / "arguments").read_text(
-        encoding="utf-8"
-    )
+    download, folder, requirement = re.fullmatch(
+        r"(.*) --dest (\S+) --requirement (\S+) --quiet --no-input --disable-pip-version-check\n",
+        (notes / "arguments").read_text(encoding="utf-8"),
+    ).groups()  # type: ignore[union-attr]
+    assert download == "download --no-deps --only-binary=:all:"
+    assert (Path(folder).parent, Path(requirement).parent) == (cache, Path(folder))
+    assert [path.name for path in cache.iterdir()] == [WHEEL_NAME]  # nor is the folder left
     variables = (notes / "variables").read_text(encoding="utf-8")
     assert "PIP_INDEX_URL=https://index.example/simple" in variables
     assert (notes / "cwd").read_text(encoding="utf-8").strip() != str(tmp_path)
@@ -147,15 +152,30 @@ def test_the_address_of_a_mirrors_wheel_is_enough(
 def test_without_a_network_it_says_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cache: Path
 ) -> None:
-    _fake_pip(tmp_path, monkeypatch, "echo no matching distribution; exit 1")
+    said = "echo out; echo WARNING: Retrying >&2; echo '   no  matching distribution' >&2"
+    _fake_pip(tmp_path, monkeypatch, f"{said}; exit 1")
 
     with pytest.raises(
         OSError,
         match=(
-            r"no matching distribution\. On a machine with internet access, run `.* --wheel "
-            r"mindinsight-"
+            r"could not be fetched: out no matching distribution\. On a machine with internet "
+            r"access, run `.* --wheel mindinsight-"
         ),
     ):
+        frontend_wheel(lambda line: None)
+    assert list(cache.iterdir()) == []
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the fake is a shell script")
+@pytest.mark.parametrize("copied", ["x.whl", "x.txt"])
+def test_a_download_that_fails_or_brings_no_wheel_is_refused(
+    copied: str, wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cache: Path
+) -> None:
+    status = int(copied.endswith("whl"))
+    copy = f'while [ "$1" != --dest ]; do shift; done; cp {_quoted(wheel)} "$2/{copied}"'
+    _fake_pip(tmp_path, monkeypatch, f"{copy}; echo why; exit {status}")
+
+    with pytest.raises(OSError, match=r"could not be fetched: why\. On"):
         frontend_wheel(lambda line: None)
     assert list(cache.iterdir()) == []
 
@@ -201,6 +221,41 @@ def test_a_cache_that_cannot_be_trusted_leaves_the_table_of_runs(
 
     assert available_frontend(said.append) is None
     assert "belongs to another user" in said[0]
+
+
+def _program(path: Path, text: str) -> str:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
+    path.chmod(0o700)
+    return str(path)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the fakes are shell scripts")
+def test_the_pip_of_this_python_is_asked_for_before_those_on_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cache: Path
+) -> None:
+    note = f'echo "$@" > {_quoted(tmp_path / "asked")}; pwd >> {_quoted(tmp_path / "asked")}'
+    python = _program(tmp_path / "python", note)
+    monkeypatch.setattr(sys, "executable", python)
+
+    assert frontend.find_pip() == [python, "-I", "-m", "pip"]
+    asked = (tmp_path / "asked").read_text(encoding="utf-8")
+    assert asked == f"-I -m pip --version\n{cache}\n"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the fakes are shell scripts")
+def test_without_a_pip_of_its_own_the_first_on_path_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", _program(tmp_path / "python", "exit 1"))
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+
+    assert frontend.find_pip() is None
+    uv = _program(tmp_path / "bin" / "uv", "")
+    assert frontend.find_pip() == [uv, "tool", "run", "pip"]
+    for name in ("pip", "pip3"):
+        program = _program(tmp_path / "bin" / name, "")
+        assert frontend.find_pip() == [program]
 
 
 @pytest.mark.slow

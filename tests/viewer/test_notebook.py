@@ -5,13 +5,13 @@ import sys
 import threading
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from mindsummary_lightning.viewer import notebook, show
-from tests.reading.runs import write_summary
+from tests.reading.runs import write_lineage, write_summary
 from tests.viewer.small_frontend import SMALL_WHEEL
 
 
@@ -45,8 +45,11 @@ def test_a_cell_frames_the_pages_as_wide_as_they_need_and_links_to_them(tmp_path
     assert b"enable_debugger" in _get(f"{source[1]}v1/mindinsight/ui-config")
 
 
-def test_the_frame_of_one_run_opens_its_dashboard(tmp_path: Path) -> None:
-    write_summary(tmp_path, [])
+@pytest.mark.parametrize("write", [write_summary, write_lineage])
+def test_the_frame_of_one_run_opens_its_dashboard(
+    write: Callable[..., Path], tmp_path: Path
+) -> None:
+    write(tmp_path, [])
 
     assert (
         "#/train-manage/training-dashboard?id=.%2F&amp;summaryPath=.%2F"
@@ -76,11 +79,18 @@ def test_the_frame_is_of_no_use_without_its_token(tmp_path: Path) -> None:
 
 def test_a_directory_that_is_shown_again_keeps_its_server(tmp_path: Path) -> None:
     assert show(tmp_path) is show(str(tmp_path))
+    assert show(tmp_path).height == 800
     assert show(tmp_path, height=300).height == 300
+    assert show(tmp_path).height == 800
+    (tmp_path / "other").mkdir()
+    assert show(tmp_path / "other").address != show(tmp_path).address
 
 
 def test_close_ends_the_server_and_its_thread(tmp_path: Path) -> None:
     shown, between_threads = show(tmp_path), sys.getswitchinterval()
+    started = [thread for thread in threading.enumerate() if thread.name == "mindsummary-view"]
+    assert [thread.daemon for thread in started] == [True]  # it ends with the kernel
+    shown.close()
     shown.close()
 
     assert not shown.is_running
@@ -96,9 +106,16 @@ def test_under_jupyterhub_the_frame_goes_through_the_hub(
 ) -> None:
     monkeypatch.setenv("JUPYTERHUB_SERVICE_PREFIX", "/user/me/")
 
-    assert re.fullmatch(r"/user/me/proxy/\d+/[\w-]{32}/", show(tmp_path).address)
+    shown = show(tmp_path)
+
+    assert re.fullmatch(r"/user/me/proxy/\d+/[\w-]{32}/", shown.address)
+    shown.address = '/user/"me"/'
+    assert shown._repr_html_().count("/user/&quot;me&quot;/#/summary-manage") == 2
 
 
 def test_a_directory_that_does_not_exist_is_refused(tmp_path: Path) -> None:
     with pytest.raises(NotADirectoryError, match="nowhere is not a directory"):
         show(tmp_path / "nowhere")
+    with pytest.raises(ValueError, match="height must be at least 1, not 0"):
+        show(tmp_path, height=0)
+    assert str(tmp_path) not in notebook._running

@@ -48,11 +48,23 @@ def test_a_bucket_without_width_counts_fully() -> None:
     assert bins == [(0.0, 1.0, 3), (1.0, 1.0, 2)]
 
 
+def test_counts_are_shared_by_overlap_over_the_range_of_all_histograms() -> None:
+    low = StepHistogram([(0.0, 1.0, 4), (1.0, 2.5, 5)], 0.0, 3.5, 9)
+    high = StepHistogram([(5.0, 1.0, 3)], 5.0, 6.0, 3)
+
+    assert rebucketed([high, low]) == [
+        [(0.0, 2.0, 0), (2.0, 2.0, 0), (4.0, 2.0, 3)],
+        [(0.0, 2.0, 6), (2.0, 2.0, 3), (4.0, 2.0, 0)],
+    ]
+    assert [count for _, _, count in rebucketed([low])[0]] == [5, 3, 3]
+
+
 @pytest.mark.parametrize(
     "histogram",
     [
         StepHistogram([(0.0, 1.0, 3)], 1.0, -1.0, 3),
         StepHistogram([(0.0, -1.0, 3)], 0.0, 1.0, 3),
+        StepHistogram([(0.0, 1.0, 3), (1.0, -0.5, 2)], 0.0, 1.0, 5),
         StepHistogram([(0.0, 1.0, 3)], -1.7e308, 1.7e308, 3),
     ],
 )

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import asyncio
 import atexit
+import errno
 import gc
 import http.client
 import os
@@ -13,6 +15,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -107,6 +110,109 @@ def test_another_port_is_taken_where_none_was_wanted(monkeypatch: pytest.MonkeyP
             assert other.getsockname()[1] != taken.getsockname()[1]
 
 
+@pytest.mark.parametrize(
+    ("number", "ports"),
+    [(errno.EADDRINUSE, [8080, 0]), (errno.EACCES, [8080, 0]), (errno.EADDRNOTAVAIL, [8080])],
+)
+def test_port_8080_is_wanted_and_any_free_one_if_it_is_taken_or_forbidden(
+    number: int, ports: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    create_server = socket.create_server
+
+    def refuse_the_first(address: tuple[str, int], **options: Any) -> socket.socket:
+        asked.append(address[1])
+        if len(asked) == 1:
+            raise OSError(number, "not this one")
+        return create_server(address, **options)
+
+    monkeypatch.setattr(socket, "create_server", refuse_the_first)
+
+    if len(ports) == 1:
+        with pytest.raises(OSError, match=r"port 8080 of 127\.0\.0\.1 \(not this one\)") as refused:
+            listen("127.0.0.1", None)
+        assert refused.value.errno == number
+    else:
+        listen("127.0.0.1", None).close()
+    assert asked == ports
+
+
+def test_an_error_of_the_event_loop_is_said_once_in_a_line(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def run() -> None:
+        stop = asyncio.Event()
+
+        def fail() -> None:
+            for message in ("no file is left", "no file is left", "another"):
+                error = {"message": message, "exception": OSError("too many")}
+                asyncio.get_running_loop().call_exception_handler(error)
+            stop.set()
+
+        app = create_app(LoadedRuns("."), SMALL_WHEEL, Access(None), _HANDLERS)
+        await serve.serve_until(stop, app, listen("127.0.0.1", 0), fail)
+
+    asyncio.run(run())
+
+    messages, causes = zip(*(said.split(": ") for said in caplog.messages), strict=True)
+    assert messages == ("no file is left", "another")
+    assert all("too many" in cause for cause in causes)
+    assert [record.exc_info for record in caplog.records] == [None, None]
+
+
+def test_an_answer_that_does_not_end_holds_the_end_of_the_server_up_for_a_moment_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serve, "_END_S", 0.02)
+    begun, release = threading.Event(), threading.Event()
+    handlers = {"GET stall": lambda *_: begun.set() or release.wait(60)}
+    app = create_app(LoadedRuns(str(tmp_path)), SMALL_WHEEL, Access(None), handlers)
+
+    with ExitStack() as clients:
+        clients.callback(release.set)
+        with serving(app) as port:
+            client = http.client.HTTPConnection("127.0.0.1", port)
+            clients.enter_context(closing(client))
+            client.request("GET", f"{API_PREFIX}stall")
+            assert begun.wait(30)
+            started = time.monotonic()
+
+        assert time.monotonic() - started < 20
+
+
+def test_a_connection_that_asks_for_nothing_more_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serve, "_IDLE_S", 0.02)
+    with _serving(tmp_path) as port, socket.create_connection(("127.0.0.1", port)) as client:
+        client.sendall(b"GET /nothing HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        with client.makefile("rb") as answer:
+            client.settimeout(20)
+            assert answer.read().startswith(b"HTTP/1.1 404")  # up to the end
+
+
+def test_the_33rd_request_at_a_time_begins_once_the_client_of_another_one_has_left(
+    tmp_path: Path,
+) -> None:
+    begun, release = threading.Semaphore(0), threading.Event()
+    handlers = {"GET stall": lambda *_: begun.release() or release.wait(60)}
+    app = create_app(LoadedRuns(str(tmp_path)), SMALL_WHEEL, Access(None), handlers)
+
+    with serving(app) as port, ExitStack() as clients:
+        clients.callback(release.set)
+        stalled = [
+            clients.enter_context(closing(http.client.HTTPConnection("127.0.0.1", port)))
+            for _ in range(33)
+        ]
+        for client in stalled:
+            client.request("GET", f"{API_PREFIX}stall")
+        assert all(begun.acquire(timeout=30) for _ in range(32))
+        assert not begun.acquire(timeout=0.03)
+        stalled[0].close()
+
+        assert begun.acquire(timeout=20)
+
+
 def test_an_unknown_host_is_named() -> None:
     with pytest.raises(OSError, match=r"cannot listen on port 80 of no\.such\.host\.invalid"):
         listen("no.such.host.invalid", 80)
@@ -170,6 +276,8 @@ def test_the_server_answers_in_its_thread_until_a_signal(
 
     assert answers == [b"2\n"]
     assert listener.fileno() == -1
+    # threads that compute take turns so soon that they do not delay the end
+    assert sys.getswitchinterval() < 1e-3
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", port))
 

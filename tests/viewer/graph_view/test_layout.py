@@ -101,6 +101,26 @@ def test_types_are_shown_as_mindinsight_spells_them(
     assert (edge["data_type"], edge["shape"]) == (text, shape)
 
 
+def test_a_node_shows_what_was_recorded_of_its_operation() -> None:
+    more = {"attributes": (Attribute("group", 2), Attribute("pad_mode", "same"))}
+    found = view(operation(1, "Conv2D", "Default/net", output_i=3, **more))
+
+    assert shown(found, "Default/net/Conv2D-op1") == {
+        "attr": {"group": "2", "pad_mode": "same"},
+        "independent_layout": False,
+        "input": {},
+        "is_dynamic_shape_node": False,
+        "name": "Default/net/Conv2D-op1",
+        "output": {},
+        "output_i": 3,
+        "proxy_input": {},
+        "proxy_output": {},
+        "stack_info": [],
+        "subnode_count": 0,
+        "type": "Conv2D",
+    }
+
+
 def test_an_edge_that_only_orders_is_a_control_edge() -> None:
     inputs = (GraphInput("1"), GraphInput("2", is_control=True))
     found = view(
@@ -149,7 +169,12 @@ def test_names_that_break_the_drawing_are_shown_in_other_brackets() -> None:
 
 
 def test_inputs_that_name_nothing_are_dropped_and_a_path_names_the_id_behind_it() -> None:
-    found = view(operation(1, "Add", ""), operation(2, "ReLU", "", "77", "Default/x/Add-op1", ""))
+    found = view(
+        operation(1, "Add", ""),
+        operation(2, "ReLU", "", "77", "Default/x/Add-op1", ""),
+        constants=(GraphConstant("", 3),),
+        parameters=(GraphParameter("", MATRIX),),
+    )
 
     assert list(shown(found, "ReLU-op2")["input"]) == ["Add-op1"]
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mindsummary_lightning.viewer.api import ApiError
+from mindsummary_lightning.viewer.api import ApiError, PageError
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
 from tests.porting.comparison.test_verdict import write_run
 from tests.viewer.pages.asking import ask
@@ -29,8 +29,13 @@ def test_two_runs_of_the_table_are_compared(tmp_path: Path) -> None:
 def test_only_runs_of_the_list_are_compared(tmp_path: Path, a: str, b: str) -> None:
     write_run(tmp_path / "a")
 
-    with pytest.raises(ApiError, match="is not a run"):
-        ask(LoadedRuns(str(tmp_path)), "comparison", a=a, b=b)
+    with pytest.raises(PageError, match="is not a run") as refused:
+        ask(LoadedRuns(str(tmp_path)), "comparison", a=a, b=b, language="zh")
+    side, wrong = ("a", a) if a != "./a" else ("b", b)
+    assert str(refused.value) == f"Invalid parameter value. {side!r} is not a run."
+    page = refused.value.page.decode()
+    assert f"<h1>{wrong} " in page
+    assert '<html lang="zh-CN">' in page
     with pytest.raises(ApiError, match="'b' is required"):
         ask(LoadedRuns(str(tmp_path)), "comparison", a="./a")
 
@@ -42,5 +47,8 @@ def test_a_damaged_run_is_named(tmp_path: Path) -> None:
     content[200] ^= 1
     path.write_bytes(content)
 
-    with pytest.raises(ApiError, match=r"cannot be compared.*summary"):
-        ask(LoadedRuns(str(tmp_path)), "comparison", a="./a", b="./b")
+    for language, shown in (("en", "The runs cannot be read: "), ("zh", '<html lang="zh-CN">')):
+        with pytest.raises(PageError, match=r"cannot be compared.*summary") as refused:
+            ask(LoadedRuns(str(tmp_path)), "comparison", a="./a", b="./b", language=language)
+        assert refused.value.status == 400
+        assert shown in refused.value.page.decode()

@@ -63,17 +63,18 @@ def test_buckets_in_any_order_and_without_a_range_are_shown_from_zero(tmp_path: 
 
 
 def test_a_histogram_that_changed_since_it_was_located_is_left_out(tmp_path: Path) -> None:
-    records = [values_at(step, {"h": histogram(step, 2)}) for step in (1, 2, 3)]
+    records = [values_at(step, {"h": histogram(4 - step, 2)}) for step in (1, 2, 3, 4)]
     path = write_summary(tmp_path / "a", records)
     runs = LoadedRuns(str(tmp_path))
     ask(runs, "datavisual/plugins", train_id="./a")
-    damage_unseen(path, records[1])
+    for damaged in records[::2]:
+        damage_unseen(path, damaged)
 
     answer = ask(runs, "datavisual/histograms", train_id="./a", tag="h/histogram")
 
     assert [(one["step"], one["buckets"]) for one in answer["histograms"]] == [
-        (1, [(0.0, 1.0, 1), (1.0, 1.0, 2)]),
-        (3, [(0.0, 1.0, 3), (1.0, 1.0, 2)]),
+        (2, [(0.0, 1.0, 2), (1.0, 1.0, 2)]),
+        (4, [(0.0, 1.0, 0), (1.0, 1.0, 2)]),
     ]
 
 

@@ -7,7 +7,7 @@ import pytest
 from mindsummary_lightning.values import Image
 from mindsummary_lightning.viewer.api import ApiError, EncodedAnswer
 from mindsummary_lightning.viewer.loaded_runs import LoadedRuns
-from tests.reading.runs import values_at, write_summary
+from tests.reading.runs import damage_unseen, values_at, write_summary
 from tests.viewer.pages.asking import ask
 
 PNG = b"\x89PNG\r\n\x1a\n rest"
@@ -65,6 +65,21 @@ def test_what_is_no_image_is_refused(tmp_path: Path, path: str, step: str, tag: 
         ask(LoadedRuns(str(tmp_path)), path, train_id="./a", tag=tag, step=step)
 
     assert refused.value.code == "5054500D"
+
+
+def test_an_image_that_changed_since_it_was_located_is_refused(tmp_path: Path) -> None:
+    records = [values_at(step, {"i": Image(4, 9, PNG)}) for step in (1, 2)]
+    path = write_summary(tmp_path / "a", records)
+    runs = LoadedRuns(str(tmp_path))
+    asked = {"train_id": "./a", "tag": "i/image"}
+    assert len(ask(runs, "datavisual/image/metadata", **asked)["metadatas"]) == 2
+    damage_unseen(path, records[1])
+
+    with pytest.raises(ApiError, match="Can not find the step") as refused:
+        ask(runs, "datavisual/image/single-image", **asked, step="2")
+    assert refused.value.code == "5054500D"
+    image = ask(runs, "datavisual/image/single-image", **asked, step="1")
+    assert image == EncodedAnswer(PNG, "image/png")
 
 
 @pytest.mark.parametrize("step", ["7", "-2"])

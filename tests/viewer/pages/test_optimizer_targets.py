@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mindsummary_lightning.values import EvaluationInfo, TrainInfo
+from mindsummary_lightning.values import EvaluationInfo, TrainInfo, UserDefinedInfo
 from mindsummary_lightning.viewer.pages.optimizer_targets import buckets, importance, lineage_table
 from tests.lineage.lineage_tree import write_run
 from tests.viewer.pages.site import Site
@@ -102,6 +102,53 @@ def test_what_a_run_lacks_is_null_and_a_reason_is_given_only_for_what_has_no_cor
         {"name": "learning_rate", "importance": pytest.approx(1.0, abs=0.05)},
         {"name": "batch_size", "importance": 0, "reason_code": 3},
     ]
+
+
+def test_an_answer_holds_every_column_its_buckets_and_the_settings_by_their_importance(
+    tmp_path: Path,
+) -> None:
+    for number, (text, alike) in enumerate([("x", 1), ("y", 2), ("z", 4)]):
+        custom = {"a": alike, "Z": alike, "text": text, "odd": [0.5, 0.25, 0.75][number]}
+        train = TrainInfo(
+            loss=1.0 / 2**number,
+            learning_rate=0.5,
+            batch_size=alike,
+            model_size=alike,
+            device_num=alike,
+            train_dataset_size=8 * alike,
+        )
+        results = EvaluationInfo(f'{{"acc": {2 * alike}}}')
+        write_run(tmp_path / f"{number}", train, results, UserDefinedInfo(custom), mtime=100.0)
+
+    answer = Site(tmp_path).send(
+        "POST",
+        "optimizer/targets/search",
+        {"sorted_name": "batch_size", "sorted_type": "ascending"},
+    )
+
+    found = answer["metadata"]
+    assert found["train_ids"] == ["./0", "./1", "./2"]
+    data = {one["name"]: one["data"] for one in found["possible_hyper_parameters"]}
+    sizes, odd = [1, 2, 4], [0.5, 0.25, 0.75]
+    settings = {"learning_rate": [0.5] * 3, "batch_size": sizes}
+    assert data == {**settings, "[U]a": sizes, "[U]Z": sizes, "[U]odd": odd}
+    assert found["unrecognized_params"] == [
+        {"name": "[U]text", "unselected": True, "reason_code": 1}
+    ]
+    accuracy, loss = answer["targets"]
+    assert (accuracy["name"], accuracy["data"]) == ("[M]acc", [2, 4, 8])
+    assert (loss["name"], loss["data"]) == ("loss", [1.0, 0.5, 0.25])
+    lefts, widths, counts = zip(*accuracy["buckets"], strict=True)
+    assert lefts == pytest.approx((2.0, 3.2, 4.4, 5.6, 6.8))
+    assert widths == pytest.approx((1.2,) * 5)
+    assert counts == (1, 1, 0, 0, 1)
+    ranked = accuracy["hyper_parameters"]
+    assert [one["name"] for one in ranked] == [
+        *("batch_size", "[U]Z", "[U]a", "[U]odd", "learning_rate")
+    ]
+    importances = [one["importance"] for one in ranked]
+    assert importances == pytest.approx([1, 1, 1, 0.6546537, 0])
+    assert [one.get("reason_code") for one in ranked] == [None, None, None, None, 3]
 
 
 def test_equal_values_fill_the_middle_of_a_bucket_range_of_one() -> None:

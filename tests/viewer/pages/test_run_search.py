@@ -197,6 +197,21 @@ def test_what_is_known_of_a_growing_run_is_taken_for_new_for_some_seconds(tmp_pa
     assert read_at() == 105.0
 
 
+def test_a_growing_run_that_is_not_read_again_in_time_is_found_as_it_was_and_is_unread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in "abc":
+        write_summary(tmp_path / name, [values_at(1, {"loss": 1.0})], int(time.time()))
+    runs = LoadedRuns(str(tmp_path))
+    assert sorted(_names(_search(runs, "last:loss=1"))) == ["a", "b", "c"]
+    monkeypatch.setattr(run_search, "FRESH_S", 0)
+    monkeypatch.setattr(run_search, "LIMIT_S", 0)
+
+    answer = _search(runs, "last:loss=1")
+
+    assert (sorted(_names(answer)), answer["unread"]) == (["a", "b", "c"], 2)
+
+
 def test_a_date_is_of_the_zone_of_the_browser(tmp_path: Path) -> None:
     write_summary(tmp_path / "a", [values_at(1, {"loss": 1.0})])
     for file in (tmp_path / "a").iterdir():

@@ -496,6 +496,9 @@ def test_other_files_beside_a_run_that_has_ended_do_not_make_it_grow(tmp_path: P
         os.utime(path, (1_700_000_000, 1_700_000_000))
     (tmp_path / "a" / "checkpoints").mkdir()
     (tmp_path / "a" / "notes.txt").touch()
+    link = tmp_path / "a" / "events.out.events.summary.1600000000.0.gone_MS"
+    link.symlink_to(tmp_path / "gone")
+    os.utime(link, (1_600_000_000, 1_600_000_000), follow_symlinks=False)
 
     curve = _curves(runs, "./a")["./a"]
 
@@ -629,6 +632,26 @@ def test_what_users_noted_about_a_run_is_shown_and_searched(
     assert sorted(map(str, ask(runs, "run-table")["columns"]["remark"])) == ["None", "Or not"]
     remarks.remarks_of(runs.base_dir).update("./a", {"remark": ""})
     assert "remark" not in ask(runs, "run-table")["columns"]
+    remarks.remarks_of.cache_clear()
+
+
+def test_each_of_many_remarks_is_shown_as_soon_as_it_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remarks, "state_directory", lambda: str(tmp_path / "state"))
+    remarks.remarks_of.cache_clear()
+    for name in "abcdef":
+        write_summary(tmp_path / "runs" / name, [])
+    runs = LoadedRuns(str(tmp_path / "runs"))
+    noted = remarks.remarks_of(runs.base_dir)
+    expected: dict[str, str | None] = dict.fromkeys(f"./{name}" for name in "abcdef")
+
+    for name in expected:
+        expected[name] = f"of {name}"
+        noted.update(name, {"remark": f"of {name}"})
+        answer = ask(runs, "run-table")
+        shown = dict(zip(answer["train_ids"], answer["columns"]["remark"], strict=True))
+        assert shown == expected
     remarks.remarks_of.cache_clear()
 
 

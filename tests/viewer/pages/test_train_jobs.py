@@ -331,3 +331,18 @@ def test_tags_of_one_kind_are_sorted_as_they_are_shown(tmp_path: Path) -> None:
     assert answer["train_jobs"] == [
         {"id": "./a", "name": "./a", "tags": ["loss-x/scalar", "loss/scalar"]}
     ]
+
+
+def test_the_tags_of_a_kind_are_sorted_the_graph_of_the_compiler_among_them(
+    tmp_path: Path,
+) -> None:
+    runs = runs_below(tmp_path, "a")
+    for name in ("z.pb", "ms_output_optimize.pb", "b.pb"):
+        (tmp_path / "a" / name).write_bytes(b"model")
+
+    (job,) = ask(runs, "datavisual/single-job", train_id="./a", plugin_name="graph")["train_jobs"]
+
+    tags = ["b.pb", "ms_output_optimize.pb", "z.pb"]
+    assert job == {"id": "./a", "name": "./a", "tags": tags}
+    listed = ask(runs, PLUGINS, train_id="./a")["plugins"]["graph"]
+    assert listed == ["ms_output_optimize.pb", "b.pb", "z.pb"]
