@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import os
 import pickle
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -213,6 +214,15 @@ def test_a_fit_that_resumes_in_a_new_run_explains_that_unless_the_run_was_given(
     assert len(explained) == (version is None)
 
 
+def test_an_evaluation_with_another_logger_joins_the_file_of_the_fit(tmp_path: Path) -> None:
+    for name, steps, tag in (("fit", (0, 1), "loss"), ("validate", (5,), "val")):
+        logger = MindInsightLogger(tmp_path, name="", version=0)
+        _Trainer(logger).call(_values(logger, *steps, tag=tag), name)
+
+    run = tmp_path / "version_0"
+    assert (_steps(run), _steps(run, "val"), _summaries(run)) == ([0, 1], [5], 1)
+
+
 def test_an_evaluation_after_a_fit_joins_its_file_and_leaves_its_end_and_hyper_parameters(
     tmp_path: Path,
 ) -> None:
@@ -367,9 +377,10 @@ def test_the_copy_that_a_trainer_launches_records_into_the_run_of_its_fit(tmp_pa
     assert copy.version == logger.version == 1
     in_process = _Trainer(copy)
     in_process.call(_values(copy, 3))
+    _Trainer(copy).call(_values(copy, 5))
 
-    assert _names(tmp_path) == ["version_0", "version_1"]
-    assert [_steps(tmp_path / name) for name in _names(tmp_path)] == [[0, 1], [3]]
+    assert _names(tmp_path) == ["version_0", "version_1", "version_2"]
+    assert [_steps(tmp_path / name) for name in _names(tmp_path)] == [[0, 1], [3], [5]]
     assert _status(tmp_path / "version_1") == "success"
 
 
@@ -400,7 +411,6 @@ def test_a_process_that_a_trainer_forks_finds_the_run_already_chosen(tmp_path: P
     def fit(self: Any, ckpt_path: str | None = None) -> int:
         return int(launch(self, forked))
 
-    assert forked() == 0  # a process of the user's
     assert fit(_Trainer(logger)) == 1
     assert logger.version == 1
 
@@ -421,3 +431,75 @@ def test_hyper_parameters_before_any_trainer_are_recorded_and_later_ones_wait_fo
     assert _names(tmp_path) == ["version_0", "version_1"]
     assert "size" not in _custom(tmp_path / "version_0")
     assert _custom(tmp_path / "version_1")["size"] == 3
+
+
+def test_hyper_parameters_before_a_fit_that_records_nothing_are_those_of_the_next_alone(
+    tmp_path: Path,
+) -> None:
+    logger = MindInsightLogger(tmp_path, name="")
+    _Trainer(logger).call(_values(logger, 0))
+    logger.log_hyperparams({"size": 3})
+    _Trainer(logger).call()
+    _Trainer(logger).call(_values(logger, 0))
+    _Trainer(logger).call(_values(logger, 0))
+
+    assert ["size" in _custom(tmp_path / name) for name in _names(tmp_path)] == [False, True, False]
+
+
+def test_hyper_parameters_that_come_during_a_fit_are_recorded_at_once(tmp_path: Path) -> None:
+    logger = MindInsightLogger(tmp_path, name="")
+    found: list[Any] = []
+
+    def hook() -> None:
+        _values(logger, 0)()
+        logger.log_hyperparams({"size": 3})
+        found.append(_custom(tmp_path / "version_0").get("size"))
+
+    _Trainer(logger).call(hook)
+    assert found == [3]
+
+
+@pytest.mark.skipif(
+    not os.path.isdir("/proc/self/fd"), reason="open files are listed in /proc on Linux"
+)
+def test_the_files_of_a_fit_that_did_not_say_its_end_are_closed_by_the_next(tmp_path: Path) -> None:
+    logger = MindInsightLogger(tmp_path, name="")
+    unended = _Trainer(logger)
+    unended.ends_with = None
+    unended.call(_values(logger, 0))
+    again = _Trainer(logger)
+    again.ends_with = None
+    again.call(_values(logger, 1))
+
+    held = [os.path.realpath(f"/proc/self/fd/{number}") for number in os.listdir("/proc/self/fd")]
+    run = os.path.realpath(tmp_path)
+    assert {path.split(os.sep)[-2] for path in held if path.startswith(run)} == {"version_1"}
+
+
+def test_a_run_whose_directory_was_removed_begins_anew_there(tmp_path: Path) -> None:
+    logger = MindInsightLogger(tmp_path, name="")
+    _Trainer(logger).call(_values(logger, 0, 1))
+    shutil.rmtree(tmp_path / "version_0")
+    _Trainer(logger).call(_values(logger, 4))
+
+    assert _names(tmp_path) == ["version_0"]
+    assert _steps(tmp_path / "version_0") == [4]
+
+
+class _Saving:
+    best_model_path, last_model_path, dirpath = "", "", "here"
+
+
+def test_a_callback_that_has_saved_in_an_earlier_fit_is_named_before_a_new_fit_alone(
+    tmp_path: Path, said: Callable[[], list[str]]
+) -> None:
+    logger, saving = MindInsightLogger(tmp_path, name=""), _Saving()
+    saving.best_model_path = str(tmp_path / "earlier.ckpt")
+    counts = []
+    for name, path in (("validate", None), ("fit", "saved.ckpt"), ("fit", None)):
+        running = _Trainer(logger)
+        running.checkpoint_callbacks = [saving]
+        running.call(_values(logger, 9), name, path)
+        counts.append(sum("this _Saving has already saved" in text for text in said()))
+
+    assert counts == [0, 0, 1]
