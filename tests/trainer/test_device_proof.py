@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from mindsummary_lightning import SummaryRecord
+from mindsummary_lightning import SummaryReader, SummaryRecord
 from mindsummary_lightning.collection.device_copy import DeviceCopy
 from mindsummary_lightning.trainer import device_proof
 from mindsummary_lightning.trainer.device_proof import prove_device
@@ -35,8 +36,13 @@ class _OnDevice(Tensor):
         kwargs = dict(kwargs or {})
         inner = [one.inner if isinstance(one, cls) else one for one in args]
         answer = func(*inner, **kwargs)
-        leaves = not isinstance(answer, Tensor) or kwargs.get("device") == torch.device("cpu")
-        return answer if leaves else cls(answer)
+        goes_to_host = kwargs.get("device") == torch.device("cpu")
+        is_written = any(answer is one for one in args)
+        return (
+            cls(answer)
+            if isinstance(answer, Tensor) and not (goes_to_host or is_written)
+            else answer
+        )
 
 
 def _there() -> _OnDevice:
@@ -54,6 +60,9 @@ def _there() -> _OnDevice:
         (lambda: _there()[1, 2].item(), 0, 1),
         (lambda: _there().nonzero(), 0, 1),
         (lambda: torch.empty(2, 3).copy_(torch.ones(2, 3)), 0, 0),
+        (lambda: torch.empty(2, 3).copy_(_there()), 1, 1),
+        (lambda: torch.empty(2, 3).copy_(_there(), False), 1, 1),
+        (lambda: torch.empty(2, 3).copy_(_there(), True), 1, 0),
         (lambda: torch.ones(3).sum().item(), 0, 0),
     ],
 )
@@ -77,23 +86,26 @@ def test_a_copy_with_an_event_is_waited_for_once() -> None:
     with_event, without = (DeviceCopy([torch.arange(3)]) for _ in range(2))
     with_event._event = SimpleNamespace(synchronize=lambda: None)
 
-    for copy in (with_event, without, with_event):
+    for copy in (with_event, without, with_event, with_event):
         assert [part.tolist() for part in asked.wait(copy)] == [[0, 1, 2]]
     assert (asked.copies, asked.waits, asked.events) == (0, 0, 1)
 
 
-def test_a_fit_on_the_cpu_asks_no_device_and_is_the_same_each_time() -> None:
-    (first, asked), (second, _) = device_proof._fit("cpu"), device_proof._fit("cpu")
+def test_its_trainings_are_alike_and_leave_steps_and_checkpoints(tmp_path: Path) -> None:
+    run = str(tmp_path / "run")
+    plain, asked = device_proof._fit("cpu")
+    recorded, _ = device_proof._fit("cpu", run, {"intervals": [[5, 10, 20]]})
+    torch.manual_seed(0)
+    untrained = device_proof._Net().state_dict()
 
     assert asked.device == torch.device("cpu")
     assert (asked.copies, asked.waits, asked.events) == (0, 0, 0)
-    assert {name: value.shape for name, value in first.items()} == {
-        "net.0.weight": (256, 64),
-        "net.0.bias": (256,),
-        "net.2.weight": (10, 256),
-        "net.2.bias": (10,),
-    }
-    assert all(torch.equal(first[name], second[name]) for name in first)
+    assert list(plain) == list(recorded) == list(untrained)
+    assert all(torch.equal(plain[name], recorded[name]) for name in plain)
+    assert not any(torch.equal(plain[name], untrained[name]) for name in plain)
+    losses = SummaryReader(run).scalars("loss/auto")
+    assert losses.steps.tolist() == [1, 10, 20]
+    assert losses.values[-1] < losses.values[0]
 
 
 _NAMES = ("device", "weights", "values", "copies", "waits", "events", "landscape")

@@ -420,6 +420,29 @@ def test_an_exception_of_saving_passes_and_leaves_the_callback_as_it_was(tmp_pat
     assert SummaryReader(tmp_path / "run").lineage().train.loss is not None  # type: ignore[union-attr]
 
 
+def test_without_train_lineage_a_checkpoint_saved_on_an_exception_is_not_named(
+    tmp_path: Path,
+) -> None:
+    collector = SummaryCollector(
+        tmp_path / "run", collect_specified_data={"collect_train_lineage": False}
+    )
+    with pytest.raises(RuntimeError, match="mine"):
+        trainer(
+            callbacks=[
+                collector,
+                _Stop(RuntimeError("mine")),
+                OnExceptionCheckpoint(tmp_path / "saved"),
+            ],
+            logger=False,
+            enable_checkpointing=True,
+        ).fit(Net(), loader())
+
+    assert (tmp_path / "saved" / "on_exception.ckpt").is_file()
+    lineage = SummaryReader(tmp_path / "run").lineage()
+    assert (lineage.train.model_path, lineage.train.epoch) == (None, None)
+    assert lineage.custom is None or "exception_checkpoint" not in lineage.custom.values
+
+
 class _Failing(ModelCheckpoint):
     def on_exception(self, *_: Any) -> None:
         raise OSError("the disk is full")

@@ -399,6 +399,44 @@ def test_files_lie_where_the_properties_of_a_subclass_say(
     assert all(os.listdir(path) for path in tmp_path.rglob("*") if path.is_dir())
 
 
+class _Chosen(MindInsightLogger):
+    chosen = "first"
+
+    @property
+    def name(self) -> str:
+        return self.chosen
+
+
+def test_a_subclass_that_changes_its_name_places_the_next_run_there(tmp_path: Path) -> None:
+    logger = _Chosen(tmp_path)
+    (tmp_path / "second" / "version_4").mkdir(parents=True)
+    logger.chosen = "second"
+
+    assert (logger.version, logger.log_dir) == (5, str(tmp_path / "second" / "version_5"))
+    logger.log_metrics({"a": 1.0}, 0)
+    assert steps(tmp_path / "second" / "version_5", "a") == [0]
+    assert not (tmp_path / "first").exists()
+
+
+def test_what_it_cannot_do_is_said_or_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    logger: Any = MindInsightLogger(tmp_path)
+    for _ in range(2):
+        logger.log_text("a", ["b"])
+        logger.log_table("a", ["b"], data=[[1]])
+
+    assert [text.partition(":")[0] for text in caplog.messages] == [
+        "log_text is skipped",
+        "log_table is skipped",
+    ]
+    with pytest.raises(AttributeError, match=r"no attribute 'log_imag'.*log_image\b"):
+        _ = logger.log_imag
+    for of_callback in ("setup", "on_exception"):
+        with pytest.raises(TypeError, match="must be a Callback, got a MindInsightLogger"):
+            getattr(logger, of_callback)
+
+
 class _Transferring(Net):
     def __init__(self) -> None:
         super().__init__()
