@@ -144,6 +144,24 @@ def test_list_reads_the_ends_of_large_files_and_marks_the_numbers(
     ]
 
 
+def test_list_reads_up_to_the_limit_in_whole(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    early = [values_at(step, {f"m{number}": 1.0 for number in range(20)}) for step in range(800)]
+    late = values_at(400, {"h": histogram(1)})
+    paths = [write_summary(tmp_path / "large", [*early[:400], late, *early[400:]])]
+    paths.append(write_summary(tmp_path / "small", [values_at(1, {"loss": 1.0})]))
+    size = sum(path.stat().st_size for path in paths)
+
+    shown = {}
+    for limit in (size, size - 1):
+        monkeypatch.setattr(list_runs, "READ_WHOLE", limit)
+        shown[limit] = mindsummary(capsys, "list", tmp_path).out.splitlines()[1]
+
+    assert shown[size].endswith("  20 scalar, 1 histogram")
+    assert shown[size - 1].endswith("  20+ scalar")
+
+
 @pytest.mark.usefixtures("_little_is_large")
 def test_list_sees_the_tags_of_a_first_event_that_is_large(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -255,10 +273,16 @@ def test_dump_prints_one_json_object_a_record(
     (summary,) = tmp_path.glob("*_MS")
     (lineage,) = tmp_path.glob("*_lineage")
 
-    lines = [json.loads(line) for line in mindsummary(capsys, "dump", summary).out.splitlines()]
-    lineage_lines = [
-        json.loads(line) for line in mindsummary(capsys, "dump", lineage).out.splitlines()
-    ]
+    answer, of_lineage = (mindsummary(capsys, "dump", path) for path in (summary, lineage))
+    lines = [json.loads(line) for line in answer.out.splitlines()]
+    lineage_lines = [json.loads(line) for line in of_lineage.out.splitlines()]
+
+    assert (answer.code, answer.err, of_lineage.code, of_lineage.err) == (0, "", 0, "")
+    for path, records in ((summary, lines), (lineage, lineage_lines)):
+        begins = [0]
+        for one in records:  # a length and its checksum before the message, a checksum behind it
+            begins.append(begins[-1] + 8 + 4 + one["length"] + 4)
+        assert [*(one["offset"] for one in records), path.stat().st_size] == begins
 
     assert lines[0] == {
         "offset": 0,
@@ -295,6 +319,10 @@ def test_dump_prints_up_to_the_damage_and_gives_1(
     assert (answer.code, len(answer.out.splitlines())) == (1, 2)
     assert "payload CRC" in answer.err
 
+    path.write_bytes(path.read_bytes()[:43] + b"?" + path.read_bytes()[44:])  # of the first record
+    answer = mindsummary(capsys, "dump", path)
+    assert (answer.code, answer.out) == (2, "")
+
 
 def test_dump_mentions_a_tail_that_is_no_record_yet(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -317,6 +345,8 @@ def test_dump_mentions_a_tail_that_is_no_record_yet(
         ([0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0], "▁▂▃▄▅▆▇█"),
         ([0.0, float("nan"), 7.0], "▁!█"),
         ([float("inf")], "!"),
+        ([3.0, float("nan"), *[7.0] * 2, *[0.0] * 12], "!█▁▁▁▁▁▁"),
+        ([0.0, 2.0, 4.0, 10.0, *[7.0] * 4, *[0.0, 14.0] * 4], "▁███████"),
     ],
 )
 def test_a_curve_spans_the_values(
