@@ -402,6 +402,19 @@ def test_show_names_what_went_wrong_first_and_draws_a_row_of_blocks_for_each_par
     assert facts["first_not_finite"] == first
 
 
+def test_of_a_long_name_of_a_parameter_the_end_is_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = tuple(f"net.{'x' * 47}.{kind}" for kind in ("ln.bias", "out.bias", "out.weight"))
+    assert [len(name) for name in names] == [59, 60, 62]
+    write_parameter_run(tmp_path, names)
+
+    lines = mindsummary(capsys, "show", tmp_path).out.splitlines()
+
+    shown = [line.split()[0] for line in lines[lines.index("Parameters") + 4 :]]
+    assert shown == [names[0], names[1], f"…{names[2][-59:]}"]
+
+
 def test_many_parameters_are_shown_by_layers(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -412,5 +425,6 @@ def test_many_parameters_are_shown_by_layers(
     out = mindsummary(capsys, "show", tmp_path).out
 
     assert "layers.0 to layers." in out
+    assert "\n  layers " in out
     assert len(out.splitlines()) < 60
     assert "\x1b" not in out
