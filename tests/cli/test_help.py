@@ -27,6 +27,8 @@ def test_no_line_of_a_help_is_wider_than_the_terminal(
     assert [
         line for answer in helps.values() for line in answer.out.splitlines() if len(line) > columns
     ] == []
+    longest = max(len(line) for line in helps[""].out.splitlines())
+    assert columns - 8 < longest <= columns
 
 
 @pytest.mark.parametrize("verb", VERBS)

@@ -68,6 +68,10 @@ def test_the_arguments_reach_the_landscapes_and_a_table_comes_back(
         (0.117537, 3.1402), rel=1e-4
     )
     assert asked == {"callback_fn": json.loads, "device_ids": None, "output": "x"}
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    said = mindsummary(capsys, *words).err.splitlines()
+    assert said[0] == "importing PyTorch and json ..."
+    assert said[1].startswith("loading the model, the checkpoints and the data")
 
 
 def test_the_landscapes_of_a_run_are_a_table(

@@ -49,6 +49,8 @@ def test_list_and_show_say_how_a_run_ended_and_whether_it_diverged(
     write_summary(run, [values_at(1, {"loss": 1.0}), values_at(2, {"loss": math.nan})])
     write_lineage(run, [RunInfo({"status": "success"})])
     write_summary(tmp_path / "b", [values_at(1, {"loss": 1.0})])
+    for number, path in enumerate(sorted(run.iterdir())):
+        os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
 
     listed = mindsummary(capsys, "list", tmp_path).out.splitlines()
     answer = json.loads(mindsummary(capsys, "list", tmp_path, "--json").out)
@@ -57,6 +59,8 @@ def test_list_and_show_say_how_a_run_ended_and_whether_it_diverged(
     assert listed[0].split() == ["run", "last", "written", "status", "size", "lineage", "tags"]
     assert [line.split()[3] for line in listed[1:]] == ["finished", "-"]
     assert [one["status"] for one in answer["runs"]] == ["finished", None]
+    assert [one["has_lineage"] for one in answer["runs"]] == [True, False]
+    assert answer["runs"][0]["last_written"] == 1_700_000_001
     assert {tuple(line.split()) for line in shown} >= {("status", "finished"), ("diverged", "True")}
 
 

@@ -155,6 +155,52 @@ def test_an_export_tells_of_all_bytes_of_the_run_it_reads(
     assert len(steps) > 1
 
 
+@pytest.mark.parametrize(
+    ("words", "module", "counted"),
+    [
+        ("list runs", "output", (3, " runs")),
+        ("verify runs", "runs", ("a b c", "B")),
+        ("repair runs", "runs", ("a b c", "B")),
+        ("compare runs/a runs/b", "compare", ("a b", "B")),
+        ("compare runs/a runs/b --same runs/c", "compare", ("a b c", "B")),
+        ("import runs --out out", "import_runs", ("a b c", "B")),
+    ],
+)
+def test_a_bar_ends_where_the_work_does(
+    words: str,
+    module: str,
+    counted: tuple[int | str, str],
+    runs: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    verb, *_ = words.split()
+    if verb == "import":
+        pytest.importorskip("tensorboard")
+    monkeypatch.chdir(runs.parent)
+    for number, run in enumerate(("a", "b", "c"), 1):
+        records = [values_at(step, {"loss": 1.0}) for step in range(3 * number)]
+        path = write_summary(runs / run, records)
+        if verb == "import":
+            path.rename(path.with_name("events.out.tfevents.1600000000.host"))
+    told: list[tuple[int, str, list[int]]] = []
+
+    @contextlib.contextmanager
+    def bar(what: str, total: int, unit: str = "B") -> Iterator[Callable[[int], object]]:
+        told.append((total, unit, []))
+        yield told[-1][2].append
+
+    monkeypatch.setattr(f"mindsummary_lightning.cli.{module}.progress_bar", bar)
+    mindsummary(capsys, *words.split())
+
+    total, unit = counted
+    if isinstance(total, str):
+        files = [path for name in total.split() for path in (runs / name).iterdir()]
+        total = sum(path.stat().st_size for path in files)
+    ((told_total, told_unit, steps),) = told
+    assert (told_total, told_unit, sum(steps)) == (total, unit, total)
+
+
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
 @pytest.mark.parametrize(
     ("typed", "offered"),
