@@ -73,6 +73,8 @@ def test_a_metric_of_an_evaluation_is_better_the_higher_it_is(
         (["--best", "val/los"], "no run has a scalar 'val/los'"),
         (["--best", "val/loss", "--where", "sede=1"], "no field 'sede'"),
         (["--limit", "3"], "--where and --limit need --best"),
+        (["--where", "seed=1"], "--where and --limit need --best"),
+        ([".", "--best", "val/loss"], "--best needs exactly one directory"),
     ],
 )
 def test_what_cannot_be_answered_is_said(

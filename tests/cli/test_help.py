@@ -38,6 +38,12 @@ def test_a_verb_says_its_name_what_it_is_for_two_examples_and_a_page(
     text, _, more = mindsummary(capsys, verb, "--help").out.partition("examples:\n")
 
     assert callable(verb_module(verb).run)
+    explained = " ".join(text.split()).replace("- ", "-")
+    for names, options in verb_module(verb).ARGUMENTS:
+        assert names[-1] in explained or options["metavar"] in explained
+        begin = options["help"].partition("(")[0].partition("%")[0][:30]
+        assert begin
+        assert " ".join(begin.split()).replace("- ", "-") in explained
     assert text.startswith(f"usage: mindsummary {verb} ")
     assert " ".join(VERBS[verb].split())[:50] in " ".join(text.split())
     assert more.count(f"  mindsummary {verb}") == 2

@@ -95,6 +95,27 @@ def test_a_distribution_has_the_room_that_a_terminal_leaves(
     assert line.endswith(" ▁▂▃▄▅▆▇█")
 
 
+def test_a_long_tag_is_cut_in_its_middle(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = "encoder.layers.11.attention.output.dense"
+    tags = [f"{module}.bias", f"{module}.weight", f"{module[:-1]}.bias"]
+    assert [len(tag) for tag in tags] == [45, 47, 44]
+    write_summary(tmp_path, [values_at(1, dict.fromkeys(tags, 1.0))])
+
+    def shown() -> list[str]:
+        lines = mindsummary(capsys, "show", tmp_path).out.splitlines()
+        return [line.split()[0] for line in lines if "encoder" in line]
+
+    ends = [f"{module[:21]}…{tag[-22:]}" for tag in tags[:2]]
+    assert sorted(shown()) == sorted([*ends, tags[2]])
+    on_a_terminal(monkeypatch, 80)
+    narrow = shown()
+    assert len({len(tag) for tag in narrow}) == 1
+    assert len(narrow[0]) < 44
+    assert {tag.rpartition(".")[2] for tag in narrow} == {"bias", "weight"}
+
+
 def test_list_marks_a_damaged_run_and_goes_on(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
