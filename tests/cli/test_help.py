@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import mindsummary_lightning
-from mindsummary_lightning.cli.verbs import VERBS, verb_module
+from mindsummary_lightning.cli.verbs import GROUPS, VERBS, verb_module
 from tests.cli.command import mindsummary
 from tests.oracle.pins import PINS
 
@@ -62,6 +62,15 @@ def test_help_and_version_are_words_too(capsys: pytest.CaptureFixture[str]) -> N
     assert [
         verb for verb in VERBS if not re.search(rf"^ +{verb}\b", overview.out, re.MULTILINE)
     ] == []
+    groups = overview.out[overview.out.index("  --debug") :].split("\n\n")[1]
+    listed: dict[str, list[str]] = {}
+    for line in groups.splitlines():
+        if not line.startswith(" "):
+            listed[line.removesuffix(":")] = words = []
+        elif not line.startswith("   "):
+            words.append(line.split()[0])
+    assert listed == {group: list(verbs) for group, verbs in GROUPS.items()}
+    assert "Show, check, repair and convert MindInsight run directories." in overview.out
 
 
 def test_the_guides_list_every_verb_and_name_the_versions_that_are_installed() -> None:
