@@ -73,6 +73,8 @@ def test_a_metric_of_an_evaluation_is_better_the_higher_it_is(
         (["--best", "val/los"], "no run has a scalar 'val/los'"),
         (["--best", "val/loss", "--where", "sede=1"], "no field 'sede'"),
         (["--limit", "3"], "--where and --limit need --best"),
+        (["--where", "seed=1"], "--where and --limit need --best"),
+        ([".", "--best", "val/loss"], "--best needs exactly one directory"),
     ],
 )
 def test_what_cannot_be_answered_is_said(
@@ -95,6 +97,35 @@ def test_results_and_repeated_settings_are_not_among_the_settings_that_differ(
     head = mindsummary(capsys, "list", tmp_path, "--best", "val/loss").out.splitlines()[0]
 
     assert head.split()[5:] == ["optimizer_groups/0/eps", "lr"]
+
+
+def test_numbers_stand_at_the_right_and_a_run_that_cannot_be_read_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, lr, note in (("a", 0.125, "x"), ("longer", 2.0, "much")):
+        write_summary(tmp_path / name, [values_at(3, {"val/loss": lr / 2})])
+        settings = UserDefinedInfo({"lr": lr, "note": note})
+        write_lineage(tmp_path / name, [TrainInfo(epoch=3), settings])
+    torn = write_summary(tmp_path / "torn", [values_at(1, {"val/loss": 0.01})])
+    torn.write_bytes(torn.read_bytes()[:-1] + b"?")
+
+    table = mindsummary(capsys, "list", tmp_path, "--best", "val/loss", "--limit", 2)
+    answer = mindsummary(capsys, "list", tmp_path, "--best", "val/loss", "--limit", 2, "--json")
+
+    assert table.out.splitlines() == [
+        "run     status  min:val/loss  last:val/loss  best_step:val/loss     lr  note",
+        "a       -             0.0625         0.0625                   3  0.125  x",
+        "longer  -                  1              1                   3      2  much",
+    ]
+    shown = json.loads(answer.out)
+    assert shown["by"] == "min:val/loss"
+    assert [(run["run"], run["path"], run["lr"]) for run in shown["runs"]] == [
+        (name, str(tmp_path / name), lr) for name, lr in (("a", 0.125), ("longer", 2.0))
+    ]
+    for told in (table, answer):
+        assert told.code == 1
+        (line,) = told.err.splitlines()
+        assert line.startswith("mindsummary: the scalars of torn are left out: record at byte ")
 
 
 @pytest.mark.parametrize(

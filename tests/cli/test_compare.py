@@ -51,6 +51,9 @@ def test_strict_asks_for_the_same_steps_and_tensors_too(
                for other in (longer, others, runs[1]) for words in ((), ("--strict",))]  # fmt: skip
 
     assert [answer.code for answer in answers] == [0, 1, 0, 1, 0, 0]
+    assert mindsummary(capsys, "compare", longer, runs[0], "--strict").code == 1
+    # what cannot be compared is not different
+    assert mindsummary(capsys, "compare", runs[0], runs[3], "--strict").code == 2
     assert "at 12 common steps" in answers[0].out
     assert "only in the candidate: 7 steps" in answers[0].out
     assert "only in the baseline: 1 tensor (fc.bias)" in answers[2].out
@@ -74,12 +77,31 @@ def test_a_second_run_of_the_first_program_is_the_floor(
     assert mindsummary(capsys, "compare", runs[0], near).code != 0
 
 
+def test_names_of_tensors_and_a_tolerance_may_be_given(
+    runs: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    renamed = str(write_run(tmp_path / "renamed", names={"fc.bias": "extra.scale"}))
+    names = tmp_path / "names.txt"
+    names.write_text("fc.bias extra.scale\n", encoding="utf-8")
+
+    words = ("compare", runs[0], renamed, "--strict")
+    assert [mindsummary(capsys, *words, *more).code for more in ((), ("--names", names))] == [1, 0]
+    found = {
+        tolerance: mindsummary(capsys, "compare", runs[0], runs[2], "--tolerance", tolerance).code
+        for tolerance in ("0.5", "1e-3", "float32")
+    }
+    assert found == {"0.5": 0, "1e-3": 1, "float32": 1}
+
+
 def test_json_and_page(runs: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = tmp_path / "page.html"
 
     answer = mindsummary(capsys, "compare", runs[0], runs[2], "--json", "--html", str(page))
 
+    assert answer.code == 1
     assert json.loads(answer.out)["first_difference"]["step"] == 5
+    told = mindsummary(capsys, "compare", runs[0], runs[2], "--html", str(page))
+    assert told.out.splitlines()[-1] == f"page: {page}"
     assert "from step 5, the loss agrees" in page.read_text(encoding="utf-8")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import mindsummary_lightning
-from mindsummary_lightning.cli.verbs import VERBS, verb_module
+from mindsummary_lightning.cli.verbs import GROUPS, VERBS, verb_module
 from tests.cli.command import mindsummary
 from tests.oracle.pins import PINS
 
@@ -27,6 +27,8 @@ def test_no_line_of_a_help_is_wider_than_the_terminal(
     assert [
         line for answer in helps.values() for line in answer.out.splitlines() if len(line) > columns
     ] == []
+    longest = max(len(line) for line in helps[""].out.splitlines())
+    assert columns - 8 < longest <= columns
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -36,6 +38,12 @@ def test_a_verb_says_its_name_what_it_is_for_two_examples_and_a_page(
     text, _, more = mindsummary(capsys, verb, "--help").out.partition("examples:\n")
 
     assert callable(verb_module(verb).run)
+    explained = " ".join(text.split()).replace("- ", "-")
+    for names, options in verb_module(verb).ARGUMENTS:
+        assert names[-1] in explained or options["metavar"] in explained
+        begin = options["help"].partition("(")[0].partition("%")[0][:30]
+        assert begin
+        assert " ".join(begin.split()).replace("- ", "-") in explained
     assert text.startswith(f"usage: mindsummary {verb} ")
     assert " ".join(VERBS[verb].split())[:50] in " ".join(text.split())
     assert more.count(f"  mindsummary {verb}") == 2
@@ -54,6 +62,15 @@ def test_help_and_version_are_words_too(capsys: pytest.CaptureFixture[str]) -> N
     assert [
         verb for verb in VERBS if not re.search(rf"^ +{verb}\b", overview.out, re.MULTILINE)
     ] == []
+    groups = overview.out[overview.out.index("  --debug") :].split("\n\n")[1]
+    listed: dict[str, list[str]] = {}
+    for line in groups.splitlines():
+        if not line.startswith(" "):
+            listed[line.removesuffix(":")] = words = []
+        elif not line.startswith("   "):
+            words.append(line.split()[0])
+    assert listed == {group: list(verbs) for group, verbs in GROUPS.items()}
+    assert "Show, check, repair and convert MindInsight run directories." in overview.out
 
 
 def test_the_guides_list_every_verb_and_name_the_versions_that_are_installed() -> None:

@@ -215,6 +215,70 @@ def test_verify_and_repair_name_files_and_offsets(
     assert (file["path"], file["records"], file["dropped"]) == (str(path), 3, 4)
 
 
+def test_verify_and_repair_say_all_of_damaged_and_unreadable_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    records = [values_at(1, {"loss": 1.0}), values_at(2, {"loss": 1.0})]
+    torn, other, _ = (write_summary(tmp_path / name, records) for name in ("a", "b", "c"))
+    torn.write_bytes(torn.read_bytes() + b"torn")
+    other.write_bytes(b"version of another file")
+    (tmp_path / "c" / "model.pb").touch()
+    monkeypatch.chdir(tmp_path)
+    name = torn.name
+    torn_end = (
+        "4 bytes of an unfinished record at the end (4 bytes are left, a record has at least 16); "
+        "run `mindsummary repair`"
+    )
+    kind = "another kind of file: it begins with b'version of a'"
+
+    checked = mindsummary(capsys, "verify", "a", "b", "c")
+    dry = mindsummary(capsys, "repair", "a", "b", "c", "--dry-run")
+    dry_answer = _json(capsys, "repair", "a", "b", "c", "--dry-run")
+    done = mindsummary(capsys, "repair", "a", "b", "c")
+
+    assert (checked.code, checked.err, checked.out.splitlines()) == (
+        1,
+        "",
+        [
+            f"damage: a/{name}, byte 128: {torn_end}",
+            f"damage: b/{name}, byte 0: no record can be read; it looks like {kind}",
+            "warning: c/model.pb: MindInsight reads every .pb file in a run as a MindSpore graph",
+            "3 runs checked: 2 damages, 1 warning",
+        ],
+    )
+    left = f"b/{name}: left as it is: no record can be read; it looks like {kind}"
+    assert (dry.code, dry.err, dry.out.splitlines()) == (
+        1,
+        "",
+        [f"a/{name}: 3 records would be kept, 4 B would be dropped", left],
+    )
+    assert dry_answer == {
+        "runs": ["a", "b", "c"],
+        "repaired": [
+            {
+                "path": f"a/{name}",
+                "records": 3,
+                "dropped": 4,
+                "backup": None,
+                "looks_like": None,
+            }
+        ],
+        "unreadable": [
+            {
+                "path": f"b/{name}",
+                "records": 0,
+                "dropped": 23,
+                "backup": None,
+                "looks_like": kind,
+            }
+        ],
+    }
+    kept, backup, *rest = done.out.splitlines()
+    assert (done.code, kept, rest) == (1, f"a/{name}: 3 records kept, 4 B dropped", [left])
+    saved = Path(backup.removeprefix("  the damaged file is now "))
+    assert (saved.parent, saved.read_bytes()[-4:]) == (Path("a", ".damaged"), b"torn")
+
+
 def test_repair_names_each_run_of_several_directories(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -15,6 +15,7 @@ pytest.importorskip("torch")
 from mindsummary_lightning import SummaryLandscape
 from mindsummary_lightning.cli.landscape import callback_from_reference
 from mindsummary_lightning.cli.output import UsageError
+from mindsummary_lightning.reading import landscape_plot
 from mindsummary_lightning.reading.summary_reader import SummaryReader
 from mindsummary_lightning.values import LossLandscape, Points
 from tests.cli.command import mindsummary
@@ -68,6 +69,10 @@ def test_the_arguments_reach_the_landscapes_and_a_table_comes_back(
         (0.117537, 3.1402), rel=1e-4
     )
     assert asked == {"callback_fn": json.loads, "device_ids": None, "output": "x"}
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    said = mindsummary(capsys, *words).err.splitlines()
+    assert said[0] == "importing PyTorch and json ..."
+    assert said[1].startswith("loading the model, the checkpoints and the data")
 
 
 def test_the_landscapes_of_a_run_are_a_table(
@@ -94,6 +99,27 @@ def test_the_landscapes_of_a_run_are_a_table(
             for tag, low in (("landscape_[1, 2]", 0.5), ("other", -0.25))
         ]
     }
+
+
+@pytest.mark.parametrize("name", ["a.png", "a.SVG"])
+def test_the_landscapes_of_a_run_are_drawn_where_asked_for(
+    name: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    drawn: list[tuple[list[str], str]] = []
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: name)  # matplotlib is there
+    monkeypatch.setattr(
+        landscape_plot,
+        "plot_landscapes",
+        lambda landscapes, path: drawn.append(([one.tag for one in landscapes], path)),
+    )
+    write_demo_run(tmp_path)
+
+    answer = mindsummary(capsys, "landscape", tmp_path, "--plot", name)
+
+    assert (answer.code, drawn) == (0, [(["landscape_[1, 2, 3]"], name)])
 
 
 def test_a_run_without_landscapes_is_told_how_to_get_them(

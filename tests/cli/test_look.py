@@ -49,6 +49,8 @@ def test_list_and_show_say_how_a_run_ended_and_whether_it_diverged(
     write_summary(run, [values_at(1, {"loss": 1.0}), values_at(2, {"loss": math.nan})])
     write_lineage(run, [RunInfo({"status": "success"})])
     write_summary(tmp_path / "b", [values_at(1, {"loss": 1.0})])
+    for number, path in enumerate(sorted(run.iterdir())):
+        os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
 
     listed = mindsummary(capsys, "list", tmp_path).out.splitlines()
     answer = json.loads(mindsummary(capsys, "list", tmp_path, "--json").out)
@@ -57,6 +59,8 @@ def test_list_and_show_say_how_a_run_ended_and_whether_it_diverged(
     assert listed[0].split() == ["run", "last", "written", "status", "size", "lineage", "tags"]
     assert [line.split()[3] for line in listed[1:]] == ["finished", "-"]
     assert [one["status"] for one in answer["runs"]] == ["finished", None]
+    assert [one["has_lineage"] for one in answer["runs"]] == [True, False]
+    assert answer["runs"][0]["last_written"] == 1_700_000_001
     assert {tuple(line.split()) for line in shown} >= {("status", "finished"), ("diverged", "True")}
 
 
@@ -89,6 +93,27 @@ def test_a_distribution_has_the_room_that_a_terminal_leaves(
     assert max(map(len, shown[1:])) <= 80  # the first line is the path
     (line,) = (line for line in shown if "encoder" in line)
     assert line.endswith(" ▁▂▃▄▅▆▇█")
+
+
+def test_a_long_tag_is_cut_in_its_middle(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = "encoder.layers.11.attention.output.dense"
+    tags = [f"{module}.bias", f"{module}.weight", f"{module[:-1]}.bias"]
+    assert [len(tag) for tag in tags] == [45, 47, 44]
+    write_summary(tmp_path, [values_at(1, dict.fromkeys(tags, 1.0))])
+
+    def shown() -> list[str]:
+        lines = mindsummary(capsys, "show", tmp_path).out.splitlines()
+        return [line.split()[0] for line in lines if "encoder" in line]
+
+    ends = [f"{module[:21]}…{tag[-22:]}" for tag in tags[:2]]
+    assert sorted(shown()) == sorted([*ends, tags[2]])
+    on_a_terminal(monkeypatch, 80)
+    narrow = shown()
+    assert len({len(tag) for tag in narrow}) == 1
+    assert len(narrow[0]) < 44
+    assert {tag.rpartition(".")[2] for tag in narrow} == {"bias", "weight"}
 
 
 def test_list_marks_a_damaged_run_and_goes_on(
@@ -142,6 +167,24 @@ def test_list_reads_the_ends_of_large_files_and_marks_the_numbers(
         ({"scalar": 21}, False),
         ({"scalar": 1}, True),
     ]
+
+
+def test_list_reads_up_to_the_limit_in_whole(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    early = [values_at(step, {f"m{number}": 1.0 for number in range(20)}) for step in range(800)]
+    late = values_at(400, {"h": histogram(1)})
+    paths = [write_summary(tmp_path / "large", [*early[:400], late, *early[400:]])]
+    paths.append(write_summary(tmp_path / "small", [values_at(1, {"loss": 1.0})]))
+    size = sum(path.stat().st_size for path in paths)
+
+    shown = {}
+    for limit in (size, size - 1):
+        monkeypatch.setattr(list_runs, "READ_WHOLE", limit)
+        shown[limit] = mindsummary(capsys, "list", tmp_path).out.splitlines()[1]
+
+    assert shown[size].endswith("  20 scalar, 1 histogram")
+    assert shown[size - 1].endswith("  20+ scalar")
 
 
 @pytest.mark.usefixtures("_little_is_large")
@@ -255,10 +298,16 @@ def test_dump_prints_one_json_object_a_record(
     (summary,) = tmp_path.glob("*_MS")
     (lineage,) = tmp_path.glob("*_lineage")
 
-    lines = [json.loads(line) for line in mindsummary(capsys, "dump", summary).out.splitlines()]
-    lineage_lines = [
-        json.loads(line) for line in mindsummary(capsys, "dump", lineage).out.splitlines()
-    ]
+    answer, of_lineage = (mindsummary(capsys, "dump", path) for path in (summary, lineage))
+    lines = [json.loads(line) for line in answer.out.splitlines()]
+    lineage_lines = [json.loads(line) for line in of_lineage.out.splitlines()]
+
+    assert (answer.code, answer.err, of_lineage.code, of_lineage.err) == (0, "", 0, "")
+    for path, records in ((summary, lines), (lineage, lineage_lines)):
+        begins = [0]
+        for one in records:  # a length and its checksum before the message, a checksum behind it
+            begins.append(begins[-1] + 8 + 4 + one["length"] + 4)
+        assert [*(one["offset"] for one in records), path.stat().st_size] == begins
 
     assert lines[0] == {
         "offset": 0,
@@ -295,6 +344,10 @@ def test_dump_prints_up_to_the_damage_and_gives_1(
     assert (answer.code, len(answer.out.splitlines())) == (1, 2)
     assert "payload CRC" in answer.err
 
+    path.write_bytes(path.read_bytes()[:43] + b"?" + path.read_bytes()[44:])  # of the first record
+    answer = mindsummary(capsys, "dump", path)
+    assert (answer.code, answer.out) == (2, "")
+
 
 def test_dump_mentions_a_tail_that_is_no_record_yet(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -317,6 +370,9 @@ def test_dump_mentions_a_tail_that_is_no_record_yet(
         ([0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0], "▁▂▃▄▅▆▇█"),
         ([0.0, float("nan"), 7.0], "▁!█"),
         ([float("inf")], "!"),
+        ([3.0, -math.inf, *[7.0] * 2, *[0.0] * 12], "!█▁▁▁▁▁▁"),
+        ([3.0, math.inf, -math.inf, *[7.0] * 3, *[0.0] * 18], "!█▁▁▁▁▁▁"),
+        ([0.0, 2.0, 4.0, 10.0, *[7.0] * 4, *[0.0, 14.0] * 4], "▁███████"),
     ],
 )
 def test_a_curve_spans_the_values(
@@ -372,6 +428,19 @@ def test_show_names_what_went_wrong_first_and_draws_a_row_of_blocks_for_each_par
     assert facts["first_not_finite"] == first
 
 
+def test_of_a_long_name_of_a_parameter_the_end_is_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = tuple(f"net.{'x' * 47}.{kind}" for kind in ("ln.bias", "out.bias", "out.weight"))
+    assert [len(name) for name in names] == [59, 60, 62]
+    write_parameter_run(tmp_path, names)
+
+    lines = mindsummary(capsys, "show", tmp_path).out.splitlines()
+
+    shown = [line.split()[0] for line in lines[lines.index("Parameters") + 4 :]]
+    assert shown == [names[0], names[1], f"…{names[2][-59:]}"]
+
+
 def test_many_parameters_are_shown_by_layers(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -382,5 +451,6 @@ def test_many_parameters_are_shown_by_layers(
     out = mindsummary(capsys, "show", tmp_path).out
 
     assert "layers.0 to layers." in out
+    assert "\n  layers " in out
     assert len(out.splitlines()) < 60
     assert "\x1b" not in out

@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 import pytest
 
+from mindsummary_lightning.cli.output import redraw
 from tests.cli.command import mindsummary
 from tests.reading.runs import values_at, write_summary
 
@@ -53,7 +54,7 @@ def follow(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) 
 
         monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
         monkeypatch.setattr(
-            shutil, "get_terminal_size", lambda default=(80, 24): os.terminal_size((80, 24))
+            shutil, "get_terminal_size", lambda fallback=(80, 24): os.terminal_size((80, 24))
         )
         monkeypatch.setattr(time, "sleep", wait)
         monkeypatch.setenv("NO_COLOR", "1")
@@ -98,6 +99,62 @@ def test_a_page_shows_the_newest_values_and_is_no_longer_than_the_terminal(
     assert (first[0].split()[1:4], second[0].split()[1:4]) == (["1", "1", "9"], ["2", "2", "1"])
     assert second[0].endswith("█▁")
     assert [len(screen) for screen in screens] == [24, 24]
+
+
+@pytest.mark.parametrize(("took_s", "waits_s"), [(0.25, 2.0), (0.5, 2.5), (3.0, 15.0)])
+def test_what_takes_long_is_drawn_more_seldom(
+    took_s: float, waits_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, waited = 1000.0, []
+
+    def work() -> list[str]:
+        nonlocal now
+        now += took_s
+        return ["line"]
+
+    def wait(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+        waited.append(seconds)
+        if len(waited) == 2:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sys.stdout, "isatty", lambda: True)
+        patch.setattr(time, "monotonic", lambda: now)
+        patch.setattr(time, "sleep", wait)
+        answer = redraw(work, is_json=False)
+
+    assert answer.code == 0
+    assert waited == [waits_s] * 2
+
+
+def test_a_terminal_of_another_size_is_cleared_and_filled_anew(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heights, drawn = [4, 4, 4, 6], []
+
+    def wait(seconds: float) -> None:
+        drawn.append(capsys.readouterr().out)
+        if not heights:
+            raise KeyboardInterrupt
+
+    def size(fallback: tuple[int, int] = (80, 24)) -> os.terminal_size:
+        return os.terminal_size((80, heights.pop(0)))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sys.stdout, "isatty", lambda: True)
+        patch.setattr(shutil, "get_terminal_size", size)
+        patch.setattr(time, "sleep", wait)
+        redraw(lambda: [str(number) for number in range(9)], is_json=False)
+
+    three, five = ("".join(f"{number}\x1b[K\n" for number in range(most)) for most in (3, 5))
+    assert drawn == [
+        f"\x1b[?7l{three}\x1b[J",
+        f"\x1b[3F{three}\x1b[J",
+        f"\x1b[H\x1b[2J{five}\x1b[J",
+    ]
+    assert capsys.readouterr().out == "\x1b[?7h"
 
 
 def test_damage_does_not_end_it(tmp_path: Path, follow: Follow) -> None:

@@ -71,10 +71,46 @@ def test_of_many_exported_files_the_first_are_named_and_the_others_counted(
     words = ("export", tmp_path / "run", "--to", "npy", "--out")
 
     told = mindsummary(capsys, *words, tmp_path / "out").out.splitlines()
-    files = json.loads(mindsummary(capsys, *words, tmp_path / "again", "--json").out)["files"]
+    answer = json.loads(mindsummary(capsys, *words, tmp_path / "again", "--json").out)
 
-    assert len(files) > 20
-    assert told[20] == f"and {len(files) - 20} more files in {tmp_path / 'out'}"
+    names = [str(Path(file).relative_to(tmp_path / "again")) for file in answer["files"]]
+    assert len(names) == 31  # with the names of the tags
+    assert told == [
+        *(str(tmp_path / "out" / name) for name in names[:20]),
+        f"and 11 more files in {tmp_path / 'out'}",
+        *answer["notes"],
+    ]
+
+
+def test_twenty_exported_files_are_all_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_summary(tmp_path / "run", [values_at(1, {f"loss_{number}": 1.0 for number in range(19)})])
+
+    told = mindsummary(
+        capsys, "export", tmp_path / "run", "--to", "npy", "--out", tmp_path / "out"
+    ).out.splitlines()
+
+    assert len(told) == 20
+    assert {Path(file) for file in told} == {
+        path for path in (tmp_path / "out").rglob("[!.]*") if path.is_file()
+    }
+
+
+def test_an_export_says_what_its_files_do_not_hold(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_demo_run(tmp_path / "run")
+    words = ("export", tmp_path / "run", "--to", "csv", "--out", tmp_path / "out", "--force")
+
+    told, answer = mindsummary(capsys, *words), mindsummary(capsys, *words, "--json")
+
+    files = [str(tmp_path / "out" / name) for name in ("scalars.csv", "histograms.csv")]
+    lack = "1 image, 1 tensor, 1 loss_landscape, 1 graph, 1 lineage"
+    notes = [f"skipped because csv files do not hold them: {lack}"]
+    assert told.out.splitlines() == [*files, *notes]
+    assert json.loads(answer.out) == {"files": files, "notes": notes}
+    assert (told.code, told.err, answer.code, answer.err) == (0, "", 0, "")
 
 
 def test_a_narrow_terminal_gets_the_columns_that_fit_and_the_names_of_the_others(
@@ -119,15 +155,63 @@ def test_an_export_tells_of_all_bytes_of_the_run_it_reads(
     assert len(steps) > 1
 
 
-@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "module", "counted"),
+    [
+        ("list runs", "output", (3, " runs")),
+        ("verify runs", "runs", ("a b c", "B")),
+        ("repair runs", "runs", ("a b c", "B")),
+        ("compare runs/a runs/b", "compare", ("a b", "B")),
+        ("compare runs/a runs/b --same runs/c", "compare", ("a b c", "B")),
+        ("import runs --out out", "import_runs", ("a b c", "B")),
+    ],
+)
+def test_a_bar_ends_where_the_work_does(
+    words: str,
+    module: str,
+    counted: tuple[int | str, str],
+    runs: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    verb, *_ = words.split()
+    if verb == "import":
+        pytest.importorskip("tensorboard")
+    monkeypatch.chdir(runs.parent)
+    for number, run in enumerate(("a", "b", "c"), 1):
+        records = [values_at(step, {"loss": 1.0}) for step in range(3 * number)]
+        path = write_summary(runs / run, records)
+        if verb == "import":
+            path.rename(path.with_name("events.out.tfevents.1600000000.host"))
+    told: list[tuple[int, str, list[int]]] = []
+
+    @contextlib.contextmanager
+    def bar(what: str, total: int, unit: str = "B") -> Iterator[Callable[[int], object]]:
+        told.append((total, unit, []))
+        yield told[-1][2].append
+
+    monkeypatch.setattr(f"mindsummary_lightning.cli.{module}.progress_bar", bar)
+    mindsummary(capsys, *words.split())
+
+    total, unit = counted
+    if isinstance(total, str):
+        files = [path for name in total.split() for path in (runs / name).iterdir()]
+        total = sum(path.stat().st_size for path in files)
+    ((told_total, told_unit, steps),) = told
+    assert (told_total, told_unit, sum(steps)) == (total, unit, total)
+
+
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
 @pytest.mark.parametrize(
     ("typed", "offered"),
     [
         (["exp"], ["export"]),
+        (["-"], ["--help", "--version", "--debug"]),
         (["list", "ru"], []),  # files are the shell's own
         (["list", "--e"], ["--exact"]),
         (["export", "runs", "--to", ""], ["csv", "parquet", "npy", "tensorboard"]),
+        (["export", "-"], ["--help", "--debug", "--to", "--out", "--output", "--force", "--json"]),
+        (["compare", "a", "b", "--language", "z"], ["zh"]),
         (["completion", "z"], ["zsh"]),
     ],
     ids=" ".join,
@@ -155,3 +239,22 @@ def test_other_shells_complete_every_verb(
 
     assert line in script
     assert [verb for verb in VERBS if verb not in script] == []
+
+
+def test_fish_completes_options_and_values(capsys: pytest.CaptureFixture[str]) -> None:
+    script = mindsummary(capsys, "completion", "fish").out.splitlines()
+
+    before = "complete -c mindsummary -n '__fish_seen_subcommand_from export' "
+    described = [line.removeprefix(before) for line in script if line.startswith(before)]
+    assert [line.partition(" -d ")[0] for line in described] == [
+        "-l to -xa 'csv parquet npy tensorboard'",
+        "-s o -l out -l output -r",
+        "-l force",
+        "-l json",
+    ]
+    assert described[1].endswith(" -d 'directory to write into; new or empty'")
+    (shells,) = (line for line in script if "from completion'" in line)
+    assert " -xa 'bash zsh fish' -d " in shells
+    (every,) = (line for line in script if " -l every " in line)
+    assert every.endswith("(default: its default)'")
+    assert any("MindInsight\\'s wheel" in line for line in script)

@@ -4,6 +4,7 @@ tag.
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import re
@@ -436,6 +437,59 @@ def test_a_directory_that_cannot_be_listed_is_skipped_with_one_warning(
     assert [record.getMessage().split(":")[0] for record in caplog.records] == [
         "skipped a directory that cannot be listed"
     ]
+
+
+def test_an_import_says_what_it_wrote_left_out_dropped_and_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    loss, mesh = (Summary.Value(tag="loss", simple_value=0.5), tensor_value("m", [0.0], "mesh"))
+    giant = tensor_value("giant", np.zeros(1, np.uint8))
+    giant.tensor.tensor_shape.dim[0].size = 10_000_001
+    first = event(1, loss, Summary.Value(tag="acc", simple_value=0.25), tensor_value("t", [[1.0]]))
+    timeless = event(3, loss, wall_time=math.nan)
+    path = write_tb(
+        Path("tb", "a"), first, event(2, mesh, giant, loss, loss), timeless, event(4, loss, giant)
+    )
+    write_tb(Path("tb", "b"), event(1, mesh, mesh))
+
+    told = mindsummary(capsys, "import", "tb", "--out", "out")
+    answer = mindsummary(capsys, "import", "tb", "--out", "out", "--force", "--json")
+
+    no_time = "wall time: NaN or infinite, replaced by the time of the value before"
+    assert told.out.splitlines() == [
+        "tb/a -> out/a: 5 scalar, 1 tensor",
+        "  not imported: 1 mesh",
+        "  dropped for later values of the same steps, or files that go back: 1 scalar",
+        f"  changed: 1 {no_time}",
+        "tb/b -> out/b: nothing",
+        "  not imported: 2 mesh",
+    ]
+    lines = told.err.splitlines()
+    assert [line.partition(": a tensor must have at most")[0] for line in lines] == [
+        "mindsummary: skipped in tb/a: 2 'giant'"
+    ]
+    assert str(path) in lines[0]
+    assert (told.code, answer.code, answer.err) == (1, 1, told.err)
+    whole, empty = json.loads(answer.out)["runs"]
+    assert list(whole.pop("problems").values()) == [2]
+    assert whole == {
+        "source": "tb/a",
+        "run": "out/a",
+        "written": {"scalar": 5, "tensor": 1},
+        "skipped": {"mesh": 1},
+        "changed": {no_time: 1},
+        "dropped": {"scalar": 1},
+    }
+    assert empty == {
+        "source": "tb/b",
+        "run": "out/b",
+        "written": {},
+        "skipped": {"mesh": 2},
+        "changed": {},
+        "dropped": {},
+        "problems": {},
+    }
 
 
 @pytest.mark.parametrize("wall_time", [math.nan, math.inf, -math.inf])

@@ -645,6 +645,14 @@ def test_a_damaged_run_costs_itself_only(
     first, note = answer.out.splitlines()
     assert (answer.code, first.split(", ")[0]) == (1, f"{tmp_path / 'r.html'}: 1 run")
     assert note.startswith("skipped because it cannot be read: torn: record at byte ")
+    words = ("report", tmp_path / "runs", "-o", tmp_path / "r.html", "--json")
+    as_json = mindsummary(capsys, *words)
+    assert json.loads(as_json.out) == {
+        "file": str(tmp_path / "r.html"),
+        "runs": 1,
+        "bytes": (tmp_path / "r.html").stat().st_size,
+    }
+    assert (as_json.code, as_json.err, answer.err) == (1, f"mindsummary: {note}\n", "")
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
     assert "<h1>1 run</h1>" in page
     assert "<b>torn</b> cannot be read and is left out: record at byte " in page

@@ -524,6 +524,8 @@ def test_an_import_is_told_as_json(tmp_path: Path, capsys: pytest.CaptureFixture
     (run,) = json.loads(answer.out)["runs"]
     assert (run["source"], run["run"]) == (str(tmp_path / "tb" / "a"), str(tmp_path / "mi" / "a"))
     assert (run["written"], run["skipped"]) == ({"scalar": 1}, {"text": 1})
+    assert (run["changed"], run["dropped"], run["problems"]) == ({}, {}, {})
+    assert (answer.code, answer.err) == (0, "")
 
 
 def test_importing_a_directory_without_event_files_gives_1(

@@ -112,8 +112,27 @@ def test_the_rows_of_the_last_step_are_shown_and_are_json_and_a_data_frame(
         line.split() for line in lines if line.split()[:3] == ["forward", "root", "output"]
     )
     rms = frame.loc[(2, "forward", "root", 0, "output", "")]["rms"]
-    assert shown[3:8] == ["Root", "2", "x", "4", "8"]
-    assert float(shown[8]) == pytest.approx(rms, rel=1e-4)
+    assert shown[3:7] == ["Root", "2", "x", "4"]
+    names = ["elements", "rms", "mean", "minimum", "maximum", "zeros", "non_finite"]
+    numbers = frame.loc[(2, "forward", "root", 0, "output", "")]
+    assert [float(cell) for cell in shown[7:14]] == pytest.approx(
+        [numbers[name] for name in names], rel=1e-4
+    )
+    assert "test_output_statistics.py:" in shown[14]
+    text = [" ".join(line.split()) for line in lines]
+    head = "link name kind shape elements rms mean minimum maximum zeros non finite line"
+    what = "of batch, weights, modules, loss, gradients and update"
+    assert text[text.index(head) - 1] == f"{len(rows)} rows {what} at 2 steps, 1 to 2"
+    assert "data x 2 x 4 8 1 1 1 1 0 0" in text
+    (unmasked,) = (line for line in text if line.startswith("forward root input 1 Root"))
+    assert unmasked.startswith("forward root input 1 Root 4 4 0 0 0 0 1 0 ")
+    assert len(text) - text.index(head) == 1 + len(rows)
+    # numbers stand at the right
+    begin = next(line for line in lines if "non finite" in line).index("zeros  non finite")
+    assert {line[begin : begin + 17] for line in lines if " root " in line} == {
+        "    0           0",
+        "    1           0",
+    }
     assert (
         rms
         == values[
