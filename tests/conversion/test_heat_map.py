@@ -125,6 +125,19 @@ def test_the_legend_has_the_colours_of_what_is_no_number() -> None:
     assert _count(pixels, BLACK) == 100
 
 
+def test_the_legend_has_the_shades_of_the_numbers_beside_those_colours() -> None:
+    numbers = np.array([[-2.0, 0.0]])
+    pixels = _pixels(["a"], numbers)
+
+    shades = colours_of(np.linspace(-2.0, 0.0, 160)[None], -2.0, 0.0)[0]
+    rows = np.flatnonzero((pixels == BLACK).all(axis=-1).sum(axis=1) >= 10)
+    row = pixels[rows[0]]
+    (left,) = [at for at in range(row.shape[0] - 160) if (row[at : at + 160] == shades).all()]
+    is_shaded = (pixels[:, left : left + 160] == shades).all(axis=(1, 2))
+    assert np.flatnonzero(is_shaded).tolist() == rows.tolist()
+    assert len(rows) == 10
+
+
 def _map(names: list[str], steps: list[int], title: str = "title") -> bytes:
     return heat_map(title, names, steps, np.zeros((len(names), len(steps)))).encoded
 

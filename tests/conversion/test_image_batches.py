@@ -111,6 +111,7 @@ def test_numbers_too_large_to_subtract_do_not_spoil_the_others() -> None:
         ([-1.0, np.nan, 1.0], [0, 0, 170]),
         ([0.5, np.nan, 3.0], [0, 0, 182]),
         ([np.nan, 0.0, 1.0], [0, 0, 255]),
+        ([0.25, np.nan, 1.0], [63, 0, 255]),
         ([-np.inf, -1.0, 2.0], [0, 0, 191]),
         ([0.0, 1e38, np.inf], [0, 254, 254]),
         ([-1e38, 0.0, -np.inf], [0, 254, 0]),

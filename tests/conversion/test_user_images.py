@@ -143,6 +143,8 @@ def test_floats_that_were_levels_once_come_back_exactly(dtype: type) -> None:
         (np.array([[-2.0, 0.0, 3.0]]), [0, 102, 255]),
         (np.array([[0.0, 64.0, 255.0]]), [0, 64, 255]),
         (np.array([[0.2, 0.8]]), [51, 204]),
+        (np.array([[0.5, 1.0]]), [128, 255]),
+        (np.array([[100, 255]], np.int64), [100, 255]),
         (np.array([[7.0, 7.0]]), [255, 255]),
         (np.array([[-7.0, -7.0]]), [0, 0]),
         (np.array([[0.0, np.nan, 0.5, np.inf, -np.inf]]), [0, 0, 128, 255, 0]),
@@ -329,6 +331,21 @@ def test_a_single_label_may_be_a_text() -> None:
 
     one, other = (boxes_to_image(image, box, "HW", labels=labels) for labels in ("ab", ["ab"]))
     assert one == other != boxes_to_image(image, box, "HW")
+
+
+def test_a_label_is_black_on_red_at_the_lower_left_corner_inside_its_box() -> None:
+    image, box = np.full((50, 70), 0.5), [[5, 10, 60, 45]]
+
+    plain, labelled = (
+        pixels_of(boxes_to_image(image, box, "HW", labels=labels)) for labels in (None, "ab")
+    )
+    is_drawn = (plain != labelled).any(axis=-1)
+    rows, columns = np.flatnonzero(is_drawn.any(axis=1)), np.flatnonzero(is_drawn.any(axis=0))
+    assert (rows.min() > 25, rows.max() <= 45) == (True, True)
+    assert (columns.min() >= 5, columns.max() < 30) == (True, True)
+    drawn = labelled[is_drawn]
+    assert (drawn == _RED).all(axis=-1).mean() > 0.3
+    assert (drawn.max(axis=-1) < 40).any()
 
 
 @pytest.mark.parametrize(

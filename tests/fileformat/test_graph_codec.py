@@ -194,6 +194,25 @@ def test_an_integer_beyond_64_bits_is_kept_as_text(number: int) -> None:
     assert constant.value == str(number)
 
 
+def test_each_value_states_its_type() -> None:
+    types = {
+        "DT_NONE": None,
+        "DT_BOOL": True,
+        "DT_INT64": 1,
+        "DT_UINT64": 2**63,
+        "DT_FLOAT64": 0.5,
+        "DT_STRING": "x",
+        "DT_TUPLE": (1, 2),
+        "DT_DICT": {"a": 1},
+    }
+    values = [*types.items(), ("DT_TYPE", DataType.INT8), ("DT_TYPE", TensorType(DataType.BOOL))]
+    constants = tuple(GraphConstant(f"c{at}", value) for at, (_, value) in enumerate(values))
+    message = parsed(Graph((), constants=constants))
+
+    stated = [anf_ir_pb2.DataType.Name(each.value.dtype) for each in message.const_vals]
+    assert stated == [name for name, _ in values]
+
+
 def test_fields_that_only_mindspore_writes_are_read() -> None:
     message = anf_ir_pb2.GraphProto()
     value = message.const_vals.add(key="c").value

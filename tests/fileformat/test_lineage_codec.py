@@ -174,6 +174,17 @@ def test_an_int_beyond_32_bits_is_what_mindinsight_can_show_and_is_read_back_as_
     assert [type(value) for value in back.values.values()] == [*[int] * 5, float, str]
 
 
+def test_the_first_and_the_last_int_of_32_bits_are_ints_for_mindinsight_too() -> None:
+    ints = {"first": -(2**31), "last": 2**31 - 1}
+    payload = encode_lineage_event(LineageEvent(1.0, UserDefinedInfo(ints)))
+    entries = lineage_pb2.LineageEvent.FromString(payload).user_defined_info.user_info
+
+    assert [dict(entry.map_int32) for entry in entries] == [
+        {"first": -(2**31)},
+        {"last": 2**31 - 1},
+    ]
+
+
 def test_a_mark_of_an_int_on_what_is_none_changes_nothing() -> None:
     message = lineage_pb2.LineageEvent(wall_time=1.0)
     for content in ("text", "1.5"):

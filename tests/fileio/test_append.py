@@ -92,11 +92,12 @@ def test_wherever_a_write_fails_the_file_ends_at_its_last_whole_record(
 
 
 def test_a_large_record_that_fails_in_the_middle_is_cut_off(path: Path, file: RecordFile) -> None:
-    file.append(frame([b"first"]))
-    with FaultyWrites(room=LARGE // 2, at_most=4096), pytest.raises(OSError, match="No space"):
-        file.append(frame([bytes(LARGE)]))
+    file.append(frame([bytes(LARGE)]))
+    for room in (0, LARGE // 2, 0):
+        with FaultyWrites(room=room, at_most=4096), pytest.raises(OSError, match="No space"):
+            file.append(frame([bytes(LARGE)]))
 
-    assert path.read_bytes() == framed(b"first")
+    assert path.read_bytes() == framed(bytes(LARGE))
 
 
 def test_an_interrupt_between_two_parts_of_a_record_leaves_no_part_of_it(
@@ -221,6 +222,24 @@ def test_a_descriptor_that_other_code_closed_is_theirs_from_then_on(
     os.close(descriptor)
 
     assert path.with_name("theirs").read_bytes() == b"theirs"
+    assert path.read_bytes() == framed(b"one")
+
+
+def test_a_closed_file_writes_nothing_into_the_file_that_has_its_descriptor_now(
+    path: Path, file: RecordFile
+) -> None:
+    file.append(frame([b"one"]))
+    (descriptor,) = open_handles(path.stat())
+    file.close()
+    theirs = os.open(path.with_name("theirs"), os.O_CREAT | os.O_WRONLY)
+    os.dup2(theirs, descriptor)
+    for size in (3, LARGE):
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            file.append(frame([bytes(size)]))
+    for each in {theirs, descriptor}:
+        os.close(each)
+
+    assert path.with_name("theirs").read_bytes() == b""
     assert path.read_bytes() == framed(b"one")
 
 

@@ -885,6 +885,19 @@ def test_a_process_that_goes_round_many_directories_goes_on_in_their_files(
         )
 
 
+def test_a_repeat_is_skipped_although_other_directories_were_recorded_meanwhile(
+    tmp_path: Path,
+) -> None:
+    user = Clock()
+    for _ in range(70):  # more than other tests have left
+        for number in range(2):
+            writer = shared_event_writer(str(tmp_path / str(number)), FileOptions(), user)
+            writer.write_values(1, [("a", 1.0)])
+            writer.release(user)
+
+    assert [read_scalars(tmp_path / str(number), "a") for number in range(2)] == [[(1, 1.0)]] * 2
+
+
 def test_values_of_writers_that_are_closed_are_forgotten_in_the_end(tmp_path: Path) -> None:
     user = Clock()
 
@@ -917,4 +930,5 @@ def test_other_options_begin_a_file_and_look_at_no_earlier_one_again(
         writer.release(user)
 
     assert [step for step, _ in read_scalars(tmp_path, "a")] == list(range(6))
+    assert [path.name[-2:] for path in summary_paths(tmp_path)] == ["_0", "_1"] * 3
     assert looked == []

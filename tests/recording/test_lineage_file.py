@@ -194,6 +194,9 @@ def test_metrics_are_added_to_the_earlier_ones_the_newest_last(tmp_path: Path) -
     write_lineage(tmp_path / "other", [EvaluationInfo("no JSON")])
     _write(tmp_path / "other", AddedEvaluation('{"g": 6.0}'))
     assert read_lineage(tmp_path / "other")[-1].what == EvaluationInfo('{"g": 6.0}')
+    write_lineage(tmp_path / "no metric", [EvaluationInfo(None, "old.txt", 5)])
+    _write(tmp_path / "no metric", AddedEvaluation('{"g": 6.0}'))
+    assert read_lineage(tmp_path / "no metric")[-1].what == EvaluationInfo('{"g": 6.0}')
 
 
 def test_of_too_many_metrics_those_that_were_measured_last_are_kept(tmp_path: Path) -> None:
@@ -210,8 +213,9 @@ def test_of_too_many_metrics_those_that_were_measured_last_are_kept(tmp_path: Pa
 def test_an_event_that_fits_exactly_is_kept(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def size_with(length: int, name: str) -> int:
-        _write(tmp_path / name, TRAIN, UserDefinedInfo({"k": "x" * length, "l": "x" * 30_000}))
+    def size_with(length: int, name: str, **more: int) -> int:
+        custom = {"k": "x" * length, "l": "x" * 30_000, **more}
+        _write(tmp_path / name, TRAIN, UserDefinedInfo(custom))
         (path,) = lineage_paths(tmp_path / name)
         return path.stat().st_size
 
@@ -224,6 +228,8 @@ def test_an_event_that_fits_exactly_is_kept(
     assert _custom(tmp_path / "does not") == {"k": "x" * (length + 1)}
     (message,) = caplog.messages
     assert message.startswith(f"custom data 'l' of {tmp_path / 'does not'} is too large for a")
+    size_with(length, "with more", m=1)
+    assert _custom(tmp_path / "with more") == {"k": "x" * length, "l": "x" * 30_000}
 
 
 def test_what_is_left_out_is_named_by_its_kind_or_by_its_keys(

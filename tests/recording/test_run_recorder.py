@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,41 @@ def test_deferred_lineage_comes_before_lineage_and_graphs(run: Path, recorder: R
 
     assert lineage_of(run) == [TrainInfo(epoch=2), EvaluationInfo("{}")]
     assert read_events(run)[-1].what == GRAPH
+
+
+class _InterruptedTimer:
+    """A timer; in its next call a signal handler defers lineage."""
+
+    def __init__(self) -> None:
+        self.handler: Callable[[], None] | None = None
+
+    def __call__(self) -> float:
+        handler, self.handler = self.handler, None
+        if handler is not None:
+            handler()
+        return 0.0
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda recorder: recorder.write_values(1, [("a", 1.0)]),
+        lambda recorder: recorder.write_graph(GRAPH),
+        lambda recorder: recorder.write_lineage(EvaluationInfo('{"a": 1.0}')),
+        lambda recorder: recorder.write_lineage(EvaluationInfo('{"a": 1.0}'), replaced=["b"]),
+    ],
+    ids=["values", "a graph", "lineage", "lineage that replaces"],
+)
+def test_lineage_that_a_signal_handler_defers_during_a_write_is_written_after_it(
+    run: Path, write: Callable[[RunRecorder], bool]
+) -> None:
+    timer = _InterruptedTimer()
+    recorder = RunRecorder(str(run), timer=timer)
+    timer.handler = lambda: recorder.defer_lineage(TrainInfo(epoch=3))
+
+    assert write(recorder) is True
+    assert timer.handler is None
+    assert TrainInfo(epoch=3) in lineage_of(run)
 
 
 def test_deferred_lineage_that_is_discarded_is_not_written(

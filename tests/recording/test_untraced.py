@@ -15,6 +15,7 @@ import torch
 from torch._dynamo.utils import counters
 
 from mindsummary_lightning import MindInsightLogger, SummaryReader, SummaryRecord
+from mindsummary_lightning.recording.untraced import refused_in_compiled_code
 
 Call = Callable[[Any, int, torch.Tensor], None]
 
@@ -87,3 +88,44 @@ def test_the_compiler_is_as_before_when_a_call_raises(tmp_path: Path) -> None:
         SummaryRecord(tmp_path).add_scalar(3, 1.0)  # type: ignore[arg-type]
 
     assert torch._C._dynamo.eval_frame.get_eval_frame_callback() is callback
+
+
+def _switches() -> Any:
+    switches = torch._C._dynamo.eval_frame
+    if not hasattr(switches, "get_eval_frame_callback"):
+        pytest.skip("this PyTorch does not tell what compiles its frames")
+    return switches
+
+
+def test_the_compiler_rests_during_a_call_and_is_as_before_after_it(tmp_path: Path) -> None:
+    switches, record, seen = _switches(), SummaryRecord(tmp_path), []
+
+    class Number(list[float]):
+        def __iter__(self) -> Any:
+            seen.append(switches.get_eval_frame_callback())
+            return super().__iter__()
+
+    before = switches.set_eval_frame(False)  # as in compiled code, and nothing is compiled
+    try:
+        record.add_histogram("h", Number([1.0, 2.0]), 1)
+        after = switches.get_eval_frame_callback()
+    finally:
+        switches.set_eval_frame(before)
+
+    assert seen
+    assert (set(seen), after) == ({None}, False)
+    assert SummaryReader(tmp_path).tags()["histogram"] == ["h"]
+
+
+def test_what_is_refused_in_compiled_code_is_called_outside_of_it() -> None:
+    switches = _switches()
+    double = refused_in_compiled_code(lambda number: 2 * number)
+    assert double(3) == 6
+
+    before = switches.set_eval_frame(False)
+    try:
+        with pytest.raises(RuntimeError, match="must be called outside of compiled code"):
+            double(3)
+    finally:
+        switches.set_eval_frame(before)
+    assert double(4) == 8

@@ -171,13 +171,16 @@ def test_numbers_of_a_dataset_graph_fit_its_fields(graph: DatasetGraph) -> None:
         check_recordable(graph)
 
 
-def _points(value: float, *shapes: int | tuple[int, int]) -> Points:
-    return Points(*(np.full(shape, value, np.float32) for shape in shapes))
+def _points(value: float, *shapes: int | tuple[int, int], last: float | None = None) -> Points:
+    axes = [np.full(shape, value, np.float32) for shape in shapes]
+    for axis in axes:
+        axis.flat[-1] = value if last is None else last
+    return Points(*axes)
 
 
 @pytest.mark.parametrize("number", NOT_FINITE)
 def test_coordinates_of_a_landscape_are_finite(number: float) -> None:
-    flat, odd = _points(1, 2, 2, (2, 2)), _points(number, 2, 2, (2, 2))
+    flat, odd = _points(1, 2, 3, (3, 2)), _points(1, 2, 3, (3, 2), last=number)
 
     with pytest.raises(ValueError, match="landscape's surface must be finite"):
         check_recordable(LossLandscape(odd))
@@ -186,7 +189,7 @@ def test_coordinates_of_a_landscape_are_finite(number: float) -> None:
         with pytest.raises(ValueError, match=f"{axis} of a landscape's surface must be finite"):
             check_recordable(LossLandscape(one_odd))
     with pytest.raises(ValueError, match="landscape's path must be finite"):
-        check_recordable(LossLandscape(flat, (1,), _points(number, 1, 1, 1)))
+        check_recordable(LossLandscape(flat, (1, 1), _points(1, 2, 2, 2, last=number)))
     with pytest.raises(ValueError, match="convergence_point must be finite"):
         check_recordable(LossLandscape(flat, convergence_point=(0, number, 0)))
 
