@@ -135,6 +135,8 @@ def is_found(query: str | list[str], row: dict[str, Any] = ROW, **more: Any) -> 
         ("diverged=nan", True),
         ("diverged!=NaN", False),
         ("diverged<1", False),
+        ("diverged=1", False),
+        ("diverged!=1", True),
         ("loss!=NaN", True),
         ("loss=NaN", False),
         ("dropout=NaN", True),

@@ -541,6 +541,19 @@ def test_what_a_run_takes_grows_with_its_samples_of_every_kind(tmp_path: Path) -
     assert found.nbytes - before == 100 * (3 * SAMPLE.itemsize + 28)
 
 
+def test_what_a_run_takes_grows_with_its_tags_and_with_what_is_cached(tmp_path: Path) -> None:
+    few, many = ({f"i{tag}": Image(3, 7, b"png") for tag in range(tags)} for tags in (1, 101))
+    write_summary(tmp_path / "few", [values_at(0, few)])
+    write_summary(tmp_path / "many", [values_at(0, many)])
+    run = followed(tmp_path / "many")
+
+    # a tag takes more than a row of its samples
+    assert run.nbytes - followed(tmp_path / "few").nbytes > 100 * 3 * SAMPLE.itemsize
+    before = run.nbytes
+    run.cached("numbers", lambda: np.zeros(1000))
+    assert 8000 <= run.nbytes - before < 10_000
+
+
 def test_no_more_files_are_open_at_a_time_than_allowed(tmp_path: Path) -> None:
     paths = [tmp_path / str(number) for number in range(70)]
     for number, path in enumerate(paths):

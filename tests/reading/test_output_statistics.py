@@ -108,6 +108,13 @@ def test_the_rows_of_the_last_step_are_shown_and_are_json_and_a_data_frame(
     assert [(row["link"], row["name"], row["port"]) for row in found["last_step"]] == [
         (row.link, row.name, row.port) for row in rows
     ]
+    last = found["last_step"][[row.name + row.port for row in rows].index("rootoutput")]
+    assert last == {
+        **{"link": "forward", "name": "root", "kind": "Root", "call": 0, "port": "output"},
+        **{"path": "", "dtype": "float32", "shape": [2, 4], "line": last["line"]},
+        **{"elements": 8, "rms": last["rms"], "mean": last["mean"]},
+        **{"minimum": last["minimum"], "maximum": last["maximum"], "zeros": 0, "non_finite": 0},
+    }
     shown = next(
         line.split() for line in lines if line.split()[:3] == ["forward", "root", "output"]
     )

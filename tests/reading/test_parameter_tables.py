@@ -64,6 +64,9 @@ def test_rows_are_numbered_where_names_are_missing(tmp_path: Path) -> None:
     (tmp_path / ROW_NAMES_FILE).write_bytes(encode_row_names(["a"]))
     assert _read(tmp_path).parameters == ("a", "row 1", "row 2")
 
+    (tmp_path / ROW_NAMES_FILE).write_bytes(encode_row_names([*"abcd"]))
+    assert _read(tmp_path).parameters == ("a", "b", "c")  # a later training has more
+
     (tmp_path / ROW_NAMES_FILE).write_bytes(b"cut of")
     assert _read(tmp_path).parameters == ("row 0", "row 1", "row 2")
 
