@@ -16,7 +16,9 @@ import pytest
 
 from mindsummary_lightning import SummaryReader
 from mindsummary_lightning.errors import DamagedFileError
+from mindsummary_lightning.fileformat._proto import anf_ir_pb2
 from mindsummary_lightning.fileformat.framing import frame
+from mindsummary_lightning.fileformat.graph_codec import encode_graph
 from mindsummary_lightning.fileio.scan import RecordScanner
 from mindsummary_lightning.reading import followed_file
 from mindsummary_lightning.reading.decode import OpenFiles, read_graph, read_value
@@ -400,6 +402,18 @@ def test_the_newest_graph_of_the_events_and_every_saved_graph_are_found(tmp_path
         ("a.pb", True),
         ("b.pb", True),
     ]
+
+
+def test_a_saved_graph_and_one_of_an_event_are_read_as_they_were_written(tmp_path: Path) -> None:
+    recorded, saved = (Graph((GraphNode("1", kind),)) for kind in ("ReLU", "Conv2D"))
+    write_summary(tmp_path, [record(Event(1.0, 0, recorded))])
+    model = anf_ir_pb2.ModelProto()
+    model.graph.MergeFromString(encode_graph(saved))
+    (tmp_path / "saved.pb").write_bytes(model.SerializeToString())
+
+    read = [read_graph(graph)[0] for graph in followed(tmp_path).graphs()]
+
+    assert [graph.nodes for graph in read] == [recorded.nodes, saved.nodes]
 
 
 def test_a_file_rewritten_in_place_at_the_same_size_shows_its_new_values(tmp_path: Path) -> None:
