@@ -299,6 +299,19 @@ def test_the_end_of_a_tag_means_the_last_value_of_the_scalar(tmp_path: Path) -> 
     assert [run.run for run in find_runs(tmp_path, sort="max:val/acc")] == ["a", "b"]
 
 
+def test_the_status_that_a_run_notes_is_no_setting(tmp_path: Path) -> None:
+    noted = RunInfo({"status": "success", "precision": "32-true"})
+    write_lineage(tmp_path, [TrainInfo(epoch=1), noted])
+
+    table = runs_to_pandas(tmp_path).drop(columns=["written", "path"])
+
+    assert table.to_dict("list") == {
+        "status": ["finished"],
+        "epoch": [1],
+        "precision": ["32-true"],
+    }
+
+
 def test_a_run_that_records_no_end_has_no_status(tmp_path: Path) -> None:
     write_summary(tmp_path / "by_hand", [values_at(1, {"loss": 1.0})])
     write_lineage(tmp_path / "by_hand", [TrainInfo(network="Net"), RunInfo({"note": "x"})])

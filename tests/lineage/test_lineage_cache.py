@@ -104,7 +104,7 @@ def test_the_run_asked_for_longest_ago_goes_first(tmp_path: Path, files_read: li
     assert len(files_read) == 3
 
 
-@pytest.mark.parametrize("damage", ["torn", "flipped", "no event"])
+@pytest.mark.parametrize("damage", ["torn", "begun", "flipped", "no event"])
 def test_a_damaged_file_costs_its_own_run_only_with_one_warning(
     tmp_path: Path, damage: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -112,10 +112,12 @@ def test_a_damaged_file_costs_its_own_run_only_with_one_warning(
     content = path.read_bytes()
     if damage == "torn":
         path.write_bytes(content[:-3])
+    elif damage == "begun":
+        path.write_bytes(content + b"\x08")
     elif damage == "flipped":
         path.write_bytes(content[:-6] + bytes([content[-6] ^ 1]) + content[-5:])
     else:
-        path.write_bytes(b"".join(bytes(piece) for piece in frame([b"\x0a\xff\xff"])))
+        path.write_bytes(content + b"".join(bytes(piece) for piece in frame([b"\x0a\xff\xff"])))
     for name in ("a", "z"):
         write_run(tmp_path / name, TRAIN)
 
@@ -127,6 +129,8 @@ def test_a_damaged_file_costs_its_own_run_only_with_one_warning(
     ] * 3
     assert len(caplog.records) == 1
     assert str(path) in caplog.text
+    if damage in ("begun", "no event"):
+        assert f"byte {len(content)} of {path}:" in caplog.text
 
 
 def test_a_damaged_file_leaves_the_other_files_of_its_run(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import contextlib
 import datetime
 import math
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -135,6 +136,8 @@ def is_found(query: str | list[str], row: dict[str, Any] = ROW, **more: Any) -> 
         ("diverged=nan", True),
         ("diverged!=NaN", False),
         ("diverged<1", False),
+        ("diverged=1", False),
+        ("diverged!=1", True),
         ("loss!=NaN", True),
         ("loss=NaN", False),
         ("dropout=NaN", True),
@@ -259,6 +262,15 @@ def test_any_name_and_text_can_be_asked_for_in_quotes(name: str, value: str) -> 
 
     assert query.fields == (f"user_defined/{name}",)
     assert query.matches({f"user_defined/{name}": value})
+
+
+def test_only_the_directory_of_a_run_is_compared_as_a_path_below_the_base(tmp_path: Path) -> None:
+    query = f"summary_dir={tmp_path}/a/run train_dataset_path={tmp_path}/data"
+    known = ["summary_dir", "train_dataset_path"]
+    row = {"summary_dir": "./a/run", "train_dataset_path": f"{tmp_path}/data"}
+
+    assert parse_conditions(query, known, base_dir=str(tmp_path)).matches(row)
+    assert not parse_conditions(query, known).matches(row)
 
 
 def test_of_several_queries_all_must_hold() -> None:

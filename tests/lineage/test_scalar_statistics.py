@@ -35,13 +35,15 @@ def test_each_field_is_that_of_its_run_and_a_run_is_read_once(tmp_path: Path) ->
 
 
 def test_fields_that_were_not_asked_for_have_no_value(tmp_path: Path) -> None:
-    write_summary(tmp_path, [values_at(1, {"loss": 1.0, "acc": 0.5})])
+    write_summary(tmp_path / "a", [values_at(1, {"loss": 1.0, "acc": 0.5})])
+    write_summary(tmp_path / "b", [values_at(1, {"lr": 0.1})])
     statistics = ScalarStatistics(["max:acc"])
 
-    assert [
-        statistics.value(str(tmp_path), field) for field in ("last:acc", "last:loss", "steps")
-    ] == [0.5, None, None]
-    assert statistics.tags == {"acc", "loss"}
+    for name, last in (("a", 0.5), ("b", None)):
+        fields = ("last:acc", "last:loss", "steps")
+        values = [statistics.value(str(tmp_path / name), field) for field in fields]
+        assert values == [last, None, None]
+    assert statistics.tags == {"acc", "loss", "lr"}
 
 
 def test_the_tags_of_scalars_are_those_of_all_runs_that_can_be_read(tmp_path: Path) -> None:

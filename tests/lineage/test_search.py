@@ -158,6 +158,14 @@ def test_a_field_of_a_query_has_its_value(
     ]
 
 
+def test_the_run_updated_last_comes_first_whatever_the_order_of_the_listing(
+    runs: list[RunDirectory],
+) -> None:
+    answer = search_lineage([runs[1], runs[2], runs[0]], parse_condition({}, ""))
+
+    assert [run["summary_dir"] for run in answer["object"]] == ["./c", "./b", "./a"]
+
+
 def test_a_query_keeps_the_order_of_the_listing_and_shows_what_runs_note(
     runs: list[RunDirectory],
 ) -> None:

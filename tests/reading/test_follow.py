@@ -147,8 +147,21 @@ def test_it_waits_for_a_run_that_has_no_file_yet(tmp_path: Path) -> None:
     assert _steps(list(SummaryReader(tmp_path).follow(stop=turns.done, wait=turns))) == [1]
 
 
-def test_it_gives_up_after_the_time_without_news(tmp_path: Path) -> None:
-    write_summary(tmp_path, [])
+def test_it_waits_for_a_later_file_when_the_last_one_was_removed(tmp_path: Path) -> None:
+    write_summary(tmp_path, [values_at(1, {"loss": 1.0})], second=100)
+    last = write_summary(tmp_path, [values_at(2, {"loss": 2.0})], second=200)
+    turns = SerializedCalls(
+        last.unlink, lambda: write_summary(tmp_path, [values_at(3, {"loss": 3.0})], second=300)
+    )
+
+    assert _steps(list(SummaryReader(tmp_path).follow(stop=turns.done, wait=turns))) == [1, 2, 3]
+    assert turns.waits == [0.5, 0.5]
+
+
+@pytest.mark.parametrize("has_file", [True, False])
+def test_it_gives_up_after_the_time_without_news(tmp_path: Path, has_file: bool) -> None:
+    if has_file:
+        write_summary(tmp_path, [])
     turns = SerializedCalls(None, None, None, None)
 
     list(SummaryReader(tmp_path).follow(poll_s=1.0, timeout_s=3.0, wait=turns))

@@ -16,7 +16,9 @@ import pytest
 
 from mindsummary_lightning import SummaryReader
 from mindsummary_lightning.errors import DamagedFileError
+from mindsummary_lightning.fileformat._proto import anf_ir_pb2
 from mindsummary_lightning.fileformat.framing import frame
+from mindsummary_lightning.fileformat.graph_codec import encode_graph
 from mindsummary_lightning.fileio.scan import RecordScanner
 from mindsummary_lightning.reading import followed_file
 from mindsummary_lightning.reading.decode import OpenFiles, read_graph, read_value
@@ -402,6 +404,18 @@ def test_the_newest_graph_of_the_events_and_every_saved_graph_are_found(tmp_path
     ]
 
 
+def test_a_saved_graph_and_one_of_an_event_are_read_as_they_were_written(tmp_path: Path) -> None:
+    recorded, saved = (Graph((GraphNode("1", kind),)) for kind in ("ReLU", "Conv2D"))
+    write_summary(tmp_path, [record(Event(1.0, 0, recorded))])
+    model = anf_ir_pb2.ModelProto()
+    model.graph.MergeFromString(encode_graph(saved))
+    (tmp_path / "saved.pb").write_bytes(model.SerializeToString())
+
+    read = [read_graph(graph)[0] for graph in followed(tmp_path).graphs()]
+
+    assert [graph.nodes for graph in read] == [recorded.nodes, saved.nodes]
+
+
 def test_a_file_rewritten_in_place_at_the_same_size_shows_its_new_values(tmp_path: Path) -> None:
     path = write_summary(tmp_path, [values_at(1, {"x": 1.0, "h": histogram(1, 2)})])
     reader, watched = SummaryReader(tmp_path), followed(tmp_path)
@@ -539,6 +553,19 @@ def test_what_a_run_takes_grows_with_its_samples_of_every_kind(tmp_path: Path) -
 
     # three rows of 92 bytes, and a scalar of 28
     assert found.nbytes - before == 100 * (3 * SAMPLE.itemsize + 28)
+
+
+def test_what_a_run_takes_grows_with_its_tags_and_with_what_is_cached(tmp_path: Path) -> None:
+    few, many = ({f"i{tag}": Image(3, 7, b"png") for tag in range(tags)} for tags in (1, 101))
+    write_summary(tmp_path / "few", [values_at(0, few)])
+    write_summary(tmp_path / "many", [values_at(0, many)])
+    run = followed(tmp_path / "many")
+
+    # a tag takes more than a row of its samples
+    assert run.nbytes - followed(tmp_path / "few").nbytes > 100 * 3 * SAMPLE.itemsize
+    before = run.nbytes
+    run.cached("numbers", lambda: np.zeros(1000))
+    assert 8000 <= run.nbytes - before < 10_000
 
 
 def test_no_more_files_are_open_at_a_time_than_allowed(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from mindsummary_lightning import SummaryReader, SummaryRecord
+from mindsummary_lightning.values import Image
 from tests.reading.runs import histogram, values_at, write_summary
 
 
@@ -61,6 +62,19 @@ def test_of_two_histograms_of_one_step_the_later_one_counts(tmp_path: Path) -> N
     )
 
     assert [sample.value.count for sample in SummaryReader(tmp_path).histograms("w7")] == [2, 3]
+
+
+def test_an_image_with_the_tag_of_one_of_many_histograms_is_read_beside_it(tmp_path: Path) -> None:
+    many = {f"w{index}": histogram(index) for index in range(20)}
+    image = Image(3, 7, b"png")
+    write_summary(tmp_path, [values_at(1, many), values_at(2, {"w7": image}), values_at(3, many)])
+    reader = SummaryReader(tmp_path)
+
+    assert [(sample.step, sample.value) for sample in reader.images("w7")] == [(2, image)]
+    assert [(sample.step, sample.value.count) for sample in reader.histograms("w7")] == [
+        (1, 7),
+        (3, 7),
+    ]
 
 
 def test_a_run_that_grows_is_read_on(tmp_path: Path) -> None:

@@ -114,6 +114,16 @@ def test_values_come_as_training_metrics_evaluation_data_pipeline_and_custom_dat
     assert str(RunLineage()) == ""
 
 
+def test_an_evaluation_without_metrics_shows_its_data() -> None:
+    for metric in (None, ""):
+        evaluation = EvaluationInfo(metric, "/data/valid", 7)
+
+        assert lineage_values(RunLineage(evaluation=evaluation)) == {
+            "valid_dataset_path": "/data/valid",
+            "valid_dataset_size": 7,
+        }
+
+
 def test_what_other_programs_wrote_is_shown_as_it_is() -> None:
     lineage = RunLineage(
         evaluation=EvaluationInfo("no json"), custom=UserDefinedInfo({"status": "started"})

@@ -5,6 +5,7 @@ from.
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,12 @@ from torch import Tensor, nn
 
 from mindsummary_lightning import StepRecorder, SummaryReader
 from mindsummary_lightning.cli import main
-from mindsummary_lightning.reading.output_statistics import origin_text, row_name
+from mindsummary_lightning.reading.followed_run import FollowedRun
+from mindsummary_lightning.reading.output_statistics import (
+    origin_text,
+    output_statistics_facts,
+    row_name,
+)
 from mindsummary_lightning.types import OutputStatistics
 from mindsummary_lightning.values.step_chain import OutputRow
 
@@ -108,6 +114,13 @@ def test_the_rows_of_the_last_step_are_shown_and_are_json_and_a_data_frame(
     assert [(row["link"], row["name"], row["port"]) for row in found["last_step"]] == [
         (row.link, row.name, row.port) for row in rows
     ]
+    at = [row.name + row.port for row in rows].index("rootoutput")
+    shown_columns = ("elements", "rms", "mean", "minimum", "maximum", "zeros", "non_finite")
+    assert found["last_step"][at] == {
+        **asdict(rows[at]),
+        **dict(zip(shown_columns, values[at, 1:8].tolist(), strict=True)),
+        "shape": [2, 4],
+    }
     shown = next(
         line.split() for line in lines if line.split()[:3] == ["forward", "root", "output"]
     )
@@ -140,6 +153,25 @@ def test_the_rows_of_the_last_step_are_shown_and_are_json_and_a_data_frame(
         ]
     )
     assert len(frame) == 2 * len(rows)
+    assert frame.index.names == ["step", "link", "name", "call", "port", "path"]
+
+
+def test_the_facts_of_a_run_name_the_row_of_the_first_number_that_is_not_finite(
+    tmp_path: Path,
+) -> None:
+    table = record(tmp_path, "batch")
+    (batch,) = [row for row in table.rows if row.link == "data"]
+    run = FollowedRun(str(tmp_path))
+    run.refresh()
+
+    found = output_statistics_facts(run, has_rows=False)
+
+    assert found is not None
+    assert found[1] == {
+        "rows": len(table.rows),
+        "steps": [1, 2],
+        "first_not_finite": {"step": 1, **asdict(batch)},
+    }
 
 
 _ROWS = (

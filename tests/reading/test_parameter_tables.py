@@ -64,6 +64,9 @@ def test_rows_are_numbered_where_names_are_missing(tmp_path: Path) -> None:
     (tmp_path / ROW_NAMES_FILE).write_bytes(encode_row_names(["a"]))
     assert _read(tmp_path).parameters == ("a", "row 1", "row 2")
 
+    (tmp_path / ROW_NAMES_FILE).write_bytes(encode_row_names([*"abcd"]))
+    assert _read(tmp_path).parameters == ("a", "b", "c")  # a later training has more
+
     (tmp_path / ROW_NAMES_FILE).write_bytes(b"cut of")
     assert _read(tmp_path).parameters == ("row 0", "row 1", "row 2")
 
@@ -179,6 +182,17 @@ def test_the_facts_of_a_run_name_the_first_number_that_is_not_finite_and_the_los
             "loss": loss,
         },
     }
+
+
+def test_the_facts_of_a_run_of_finite_numbers_name_none(tmp_path: Path) -> None:
+    _record(tmp_path, to_stored(_table(2)), to_stored(_table(3)))
+    run = FollowedRun(str(tmp_path))
+    run.refresh()
+
+    found = parameter_facts(run)
+
+    assert found is not None
+    assert found[1] == {"parameters": 3, "steps": [1, 2], "first_not_finite": None}
 
 
 def test_a_table_with_other_columns_is_not_read(tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from mindsummary_lightning import SummaryReader, SummaryRecord
 from mindsummary_lightning.errors import DamagedFileError
 from mindsummary_lightning.fileformat.framing import HEADER_SIZE, frame
-from mindsummary_lightning.values import Histogram
+from mindsummary_lightning.fileformat.summary_codec import encode_event
+from mindsummary_lightning.values import Event, Histogram
 from tests.reading.runs import histogram, values_at, write_summary
 
 
@@ -101,6 +102,26 @@ def test_statistics_are_those_of_each_value_however_it_is_encoded(tmp_path: Path
     )
 
     check(tmp_path)
+
+
+def test_statistics_of_very_many_histograms_are_all_there(tmp_path: Path) -> None:
+    tags = [f"w{number}" for number in range(25)]
+    values = tuple((tag, histogram(3, number)) for number, tag in enumerate(tags))
+    event = b"".join(encode_event(Event(1.0, 200, values)))
+    step = event.index(b"\x10\xc8\x01")
+    records = []
+    for high in range(2, 15):
+        for low in range(128, 256):  # a record with another step, of 128 * high and more
+            other = event[:step] + bytes((0x10, low, high)) + event[step + 3 :]
+            records.append(b"".join(frame([other])))
+    write_summary(tmp_path, records)
+
+    found = SummaryReader(tmp_path).histogram_statistics()
+
+    assert list(found) == tags
+    for number, statistics in enumerate(found.values()):
+        assert statistics.steps.tolist() == [*range(256, 1920)]
+        assert set(statistics.count.tolist()) == {3 + number}
 
 
 @st.composite

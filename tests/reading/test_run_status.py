@@ -71,8 +71,11 @@ def test_a_run_that_records_no_end_has_no_status(tmp_path: Path) -> None:
     assert run_status(_run(tmp_path, 1e6), {"note": "by hand"}, _NOW) is None
 
 
-def test_a_run_that_was_removed_has_no_status(tmp_path: Path) -> None:
+def test_a_run_that_was_removed_or_has_lost_its_files_has_no_status(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").touch()
+
     assert run_status(str(tmp_path / "gone"), {"status": STARTED}, _NOW) is None
+    assert run_status(str(tmp_path), {"status": STARTED}, _NOW) is None
 
 
 def test_a_link_that_leads_nowhere_does_not_hide_when_the_files_were_written(

@@ -425,3 +425,16 @@ def test_a_tree_of_links_to_runs_is_told_from_an_empty_one(
         in line
     )
     assert "outside" in mindsummary(capsys, "list", *tree.glob("a*"), tmp_path / "outside").out
+
+
+def test_a_misdated_file_that_appears_and_goes_is_known_at_the_next_scan(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    tree = RunTree(str(tmp_path))
+    path = tmp_path / "run" / "events.out.events.summary.99999999999999.0.h_MS"
+    seen = []
+    for change in (lambda: None, path.touch, path.unlink):
+        change()
+        tree.scan()
+        seen.append(tree.event_directories())
+
+    assert seen == [set(), {str(tmp_path / "run")}, set()]

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from mindsummary_lightning.errors import DamagedFileError
+from mindsummary_lightning.fileformat.framing import frame
 from mindsummary_lightning.reading.followed_run import FollowedRun
 from mindsummary_lightning.reading.scalar_summaries import (
     RunScalars,
@@ -103,6 +104,17 @@ def test_a_damaged_run_is_told_and_costs_no_other_one(tmp_path: Path) -> None:
 
     assert isinstance(found[str(tmp_path / "b")], DamagedFileError)
     assert [found[str(tmp_path / name)].last_step for name in "ac"] == [3, 2]  # type: ignore[union-attr]
+
+
+def test_a_record_that_is_no_event_is_told_beside_records_of_other_runs(tmp_path: Path) -> None:
+    good, bad = [values_at(step, {"loss": 1.0}) for step in (1, 2)], b"".join(frame([b"\x0a\xff"]))
+    write_summary(tmp_path / "a", [*good, values_at(3, {"h": histogram(1), "acc": 0.5})])
+    write_summary(tmp_path / "b", [good[0], bad, good[1]])
+
+    found = dict(read_run_scalars([str(tmp_path / name) for name in "ab"]))
+
+    assert found[str(tmp_path / "a")] == _alone(tmp_path / "a")
+    assert isinstance(found[str(tmp_path / "b")], DamagedFileError)
 
 
 def test_runs_without_scalars_before_and_between_others_take_none_of_theirs(

@@ -138,6 +138,17 @@ def test_an_unknown_tag_is_refused_with_what_may_have_been_meant(tmp_path: Path)
         reader.histograms("loss")
 
 
+def test_a_landscape_has_no_method_of_its_own_to_advise(tmp_path: Path) -> None:
+    landscape = LossLandscape(
+        Points(np.zeros(1), np.zeros(1), np.zeros((1, 1))),
+        metadata=LandscapeMetadata("PCA", "step", 1),
+    )
+    write_summary(tmp_path, [values_at(1, {"around": landscape, "loss": 1.0})])
+
+    with pytest.raises(LookupError, match=r"has no scalar 'around'; it has 'loss'$"):
+        SummaryReader(tmp_path).scalars("around")
+
+
 def test_a_reader_is_a_path_and_knows_whether_it_has_a_tag(tmp_path: Path) -> None:
     write_summary(tmp_path, [values_at(1, {"loss": 0.5, "h": histogram(1)})])
     reader = SummaryReader(tmp_path)
@@ -382,6 +393,21 @@ def test_the_newest_graph_counts(tmp_path: Path) -> None:
 
     assert graph is not None
     assert graph.nodes[0].op_type == "New"
+
+
+def test_the_saved_graphs_beside_the_summary_files_are_not_the_graph_of_a_run(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "saved.pb").write_bytes(b"model" * 20)
+    reader = SummaryReader(tmp_path)
+    assert reader.graph() is None
+
+    write_summary(tmp_path, [record(Event(1.0, 0, Graph((GraphNode("1", "ReLU"),))))])
+    graph = reader.graph()
+
+    assert graph is not None
+    assert graph.nodes == (GraphNode("1", "ReLU"),)
+    assert not caplog.records
 
 
 def test_a_run_without_a_graph_or_lineage_says_so(tmp_path: Path) -> None:
