@@ -205,11 +205,31 @@ def landscapes(tmp_path: Path) -> Landscapes:
     return Landscapes(tmp_path)
 
 
+class GroupStore(dist.Store):
+    """A store of a process group, which ends with the first process that leaves the group."""
+
+    def __init__(self, left: list[bool]) -> None:
+        super().__init__()
+        self._store, self._left = dist.HashStore(), left
+        self._store.set_timeout(timedelta(milliseconds=1))  # whatever is read must be there
+
+    def set(self, key: str, value: Any) -> None:
+        self._store.set(key, value)
+
+    def add(self, key: str, number: int) -> int:
+        return self._store.add(key, number)
+
+    def get(self, key: str) -> bytes:
+        time.sleep(0.002 if threading.current_thread().name == "second" else 0)
+        assert self._left == []
+        return self._store.get(key)
+
+
 @pytest.fixture
 def who_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
     """A default process group, and for each time it was left, whether it was there."""
-    store, left = dist.HashStore(), []
-    store.set_timeout(timedelta(seconds=2))  # a row that is never computed is not waited for
+    left: list[bool] = []
+    store = GroupStore(left)
     c10d: Any = dist.distributed_c10d
     monkeypatch.setattr(c10d, "_get_default_store", lambda: store)
     monkeypatch.setattr(dist, "destroy_process_group", lambda: left.append(dist.is_initialized()))
@@ -245,7 +265,10 @@ def test_two_processes_share_the_rows_and_each_returns_them_all(
         except BaseException as error:
             errors.append(error)
 
-    threads = [threading.Thread(target=as_rank, args=(rank,)) for rank in range(2)]
+    threads = [
+        threading.Thread(target=as_rank, args=(rank,), name=name)
+        for rank, name in enumerate(("first", "second"))
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
