@@ -233,6 +233,28 @@ def test_a_later_file_of_a_run_knows_the_plugins_of_the_first(tmp_path: Path) ->
     assert run.written == {"scalar": 2}
 
 
+def test_each_file_of_a_run_becomes_a_file_of_its_own_second_and_progress_is_in_its_bytes(
+    tmp_path: Path,
+) -> None:
+    good = Summary.Value(tag="loss", simple_value=0.5)
+    paths = []
+    for number, second in enumerate((SECOND, SECOND + 9, SECOND + 30)):
+        steps = [event(number + 1, good), event(number + 5, good)][: number + 1]
+        paths.append(write_tb(tmp_path / "tb", *steps, second=second))
+    read: list[int] = []
+
+    import_tensorboard(str(tmp_path / "tb"), str(tmp_path / "mi"), read.append)
+
+    names = sorted(path.name for path in (tmp_path / "mi").glob("*.summary.*"))
+    assert [int(name.partition(".summary.")[2][:10]) for name in names] == [
+        SECOND,
+        SECOND + 9,
+        SECOND + 30,
+    ]
+    assert sum(read) == sum(path.stat().st_size for path in paths)
+    assert len(read) == 3 + 5  # a file begins with its version
+
+
 # ---- settings and tags
 
 
@@ -299,6 +321,14 @@ def test_a_value_without_a_tag_is_counted(tmp_path: Path) -> None:
     assert (text.partition(";")[0], number) == (
         *("the record holds a value (scalar) that has no tag", 1),
     )
+
+
+def test_a_value_of_nothing_is_counted_as_one(tmp_path: Path) -> None:
+    text = Summary.Value(tag="a")
+    text.metadata.plugin_data.plugin_name = "text"
+    run, _ = _imported(tmp_path, event(1, text, Summary.Value(tag="b"), Summary.Value(tag="c")))
+
+    assert (run.written, run.skipped) == ({}, {"text": 1, "empty value": 2})
 
 
 def test_a_second_image_of_a_tag_does_not_take_the_name_of_another(tmp_path: Path) -> None:
@@ -497,11 +527,17 @@ def test_a_wall_time_that_is_no_time_is_that_of_the_value_before(
     tmp_path: Path, wall_time: float
 ) -> None:
     values = [Summary.Value(tag="loss", simple_value=0.5)]
-    run, reader = _imported(tmp_path, event(1, *values), event(2, *values, wall_time=wall_time))
+    more = [*values, Summary.Value(tag="acc", simple_value=0.25)]
+    run, reader = _imported(
+        tmp_path,
+        event(1, *values),
+        event(2, *more, wall_time=wall_time),
+        event(3, *values, wall_time=wall_time),
+    )
 
-    assert reader.scalars("loss").wall_times.tolist() == [SECOND + 1] * 2
+    assert reader.scalars("loss").wall_times.tolist() == [SECOND + 1] * 3
     assert run.changed == {
-        "wall time: NaN or infinite, replaced by the time of the value before": 1
+        "wall time: NaN or infinite, replaced by the time of the value before": 3
     }
 
 

@@ -158,8 +158,16 @@ def test_nan_and_infinities_of_histograms_leave(tmp_path: Path) -> None:
             record.record(step)
     export_parquet(str(tmp_path / "run"), str(tmp_path / "out"))
 
-    rows = pyarrow_parquet.read_table(tmp_path / "out" / "histograms").to_pylist()
+    table = pyarrow_parquet.read_table(tmp_path / "out" / "histograms")
+    rows = table.to_pylist()
 
+    types = {field.name: str(field.type) for field in table.schema if field.name != "run"}
+    assert types == {
+        "tag": "string",
+        **dict.fromkeys(("step", "count", "elements"), "int64"),
+        **dict.fromkeys(("nan_count", "pos_inf_count", "neg_inf_count"), "int64"),
+        **dict.fromkeys(("wall_time", "left", "width", "min", "max", "sum"), "double"),
+    }
     assert [row["count"] for row in rows] == [1, 1, 0, 1, 0, 0]
     assert [row["left"] is None for row in rows] == [False] * 4 + [True] * 2
     counts = (

@@ -30,6 +30,7 @@ from mindsummary_lightning.export.report.contents import (
     colour_of,
     curve_cards,
     curve_columns,
+    expected_bytes,
     graph_outline,
     lineage_rows,
     open_runs,
@@ -237,6 +238,32 @@ def test_a_value_between_values_that_are_not_finite_is_a_point() -> None:
     np.testing.assert_array_equal(columns["step"], range(7))
     np.testing.assert_array_equal(columns["value"], [1.0, 2.0, nan, 3.0, nan, 4.0, nan])
     np.testing.assert_array_equal(columns["alone"], [nan, nan, nan, 3.0, nan, 4.0, nan])
+
+
+@pytest.mark.parametrize(("last", "kind"), [(2**31 - 1, np.int32), (2**31, np.float64)])
+def test_steps_of_a_curve_are_exact_however_large(last: int, kind: type) -> None:
+    series = ScalarSeries(np.array([5, last]), np.zeros(2), np.array([1.0, 2.0], np.float32))
+
+    steps = curve_columns(series)["step"]
+
+    assert (steps.tolist(), steps.dtype) == ([5, last], kind)
+
+
+def test_the_size_of_a_page_grows_by_what_each_run_and_tag_adds(tmp_path: Path) -> None:
+    curves = [values_at(step, {"a": 1.0, "b": 2.0}) for step in range(1000)]
+    write_summary(tmp_path / "few", curves[:1])
+    write_summary(tmp_path / "many", curves)
+    write_summary(tmp_path / "shapes", [values_at(1, {"g": histogram(1), "h": histogram(2)})])
+
+    few, many, both, shapes = [
+        expected_bytes(open_runs([str(tmp_path / name) for name in names])[0])
+        for names in (["few"], ["many"], ["many", "few"], ["many", "few", "shapes"])
+    ]
+
+    a_point = (many - few) / (2 * 999)
+    assert 10 < a_point < 15  # a step and a value in base64
+    assert both - many == 2 * a_point
+    assert shapes - both == 2 * 11_000
 
 
 def test_a_scalar_without_a_finite_value_has_no_curve(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -217,6 +218,18 @@ def test_results_in_the_custom_data_are_not_settings(tmp_path: Path) -> None:
     }
 
 
+def test_a_histogram_of_unknown_sum_has_an_unknown_sum_there_and_back(tmp_path: Path) -> None:
+    some = replace(histogram(3, 4), min=0.25, max=1.5, sum=None)
+    write_summary(tmp_path / "run", [values_at(1, {"h": some})])
+
+    (found,) = _exported(tmp_path / "run", tmp_path / "tb").Histograms("h")
+    import_tensorboard(str(tmp_path / "tb"), str(tmp_path / "mi"))
+
+    assert np.isnan(found.histogram_value.sum)
+    ((_, _, back),) = SummaryReader(tmp_path / "mi").histograms("h")
+    assert (back.min, back.max, back.sum, back.count) == (0.25, 1.5, None, 7)
+
+
 @pytest.mark.parametrize(
     ("scalars", "renamed"),
     [(["w"], "w/histogram"), (["w", "w/histogram"], "w/histogram/histogram")],
@@ -426,8 +439,8 @@ def test_half_precision_is_read_as_tensorflow_writes_it(tmp_path: Path) -> None:
         (np.array([b"text"], object), "tensor"),
         (np.ones(2, np.float32), "scalars"),
         (np.array([b"text"], object), "scalars"),
-        (np.array([b"5"], object), "images"),
         (np.ones((3, 3), np.float32), "images"),
+        (np.array([5, 4, 3]), "images"),
         (np.ones((3, 4), np.float32), "histograms"),
         (np.ones(3, np.float32), "histograms"),
     ],

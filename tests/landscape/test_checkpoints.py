@@ -123,6 +123,7 @@ def test_large_checkpoints_do_not_wait(tmp_path: Path, elements: int, expected: 
 
 def test_the_end_of_an_epoch_writes_what_waits_and_how_many_steps_it_had(tmp_path: Path) -> None:
     writer = LandscapeCheckpointWriter(tmp_path, "Net", SETTINGS, step_per_epoch=7)
+    writer.end_epoch(6)
     writer.end_epoch(7)
     assert not (tmp_path / "ckpt_dir").exists()
 
@@ -166,6 +167,54 @@ def test_if_only_one_checkpoint_fits_it_is_that_of_the_end(tmp_path: Path) -> No
     assert mapped(LandscapeCheckpoints.open(tmp_path).files[4])["weight"].tolist() == [1.0] * 10
     usable = LandscapeCheckpoints.open(tmp_path).with_saved_intervals()
     assert (usable.settings.train, usable.settings.result, usable.last()) == (False, True, 4)
+
+
+def test_if_only_one_checkpoint_fits_and_was_saved_the_end_saves_no_other(tmp_path: Path) -> None:
+    writer = LandscapeCheckpointWriter(tmp_path, "Net", SETTINGS, max_bytes=50)
+    state = {"weight": torch.zeros(10)}
+    assert [save(writer, number, state) for number in range(1, 8)] == [False] * 5 + [True, False]
+    writer.end(7, {"weight": torch.ones(10)})
+
+    assert (saved(tmp_path), files(tmp_path)) == ([6], ["Net_6_step.ckpt"])
+
+
+def test_without_an_interval_the_error_says_how_many_bytes_the_run_needed(tmp_path: Path) -> None:
+    settings = replace(SETTINGS, result=False)
+    writer = LandscapeCheckpointWriter(tmp_path, "Net", settings, max_bytes=50)
+    save(writer, 6, {"weight": torch.zeros(10)})
+
+    with pytest.raises(
+        LandscapeCheckpointError,
+        match=r"found \[6\] in .*; they need 120 bytes, and landscape_max_bytes of "
+        r"SummaryCollector was 50\. Train with landscape_max_bytes=120 or more",
+    ):
+        LandscapeCheckpoints.open(tmp_path).with_saved_intervals()
+
+
+def test_checkpoints_whose_names_cannot_be_written_are_lost_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy = FailurePolicy(str(tmp_path), raise_exception=False)
+    writer = LandscapeCheckpointWriter(tmp_path, "Net", SETTINGS, policy=policy)
+    move = os.replace
+
+    def refusing(source: str, target: str, **options: object) -> None:
+        if str(target).endswith("train_metadata.json"):
+            raise OSError(28, "No space left on device", target)
+        move(source, target, **options)  # type: ignore[arg-type]
+
+    for number in (1, 2):
+        save(writer, number, STATE)
+    with monkeypatch.context() as full:
+        full.setattr(replace_module.os, "replace", refusing)
+        for number in (3, 4, 5):
+            save(writer, number, STATE)
+        (tmp_path / "ckpt_dir" / "Net_4_step.ckpt").unlink()
+        assert policy.lost == 0
+        writer.end(6, STATE)
+
+    assert saved(tmp_path) == [1, 2]
+    assert policy.lost == 3  # the removed, and the two of which the names are not written
 
 
 def test_the_end_writes_what_waits_and_a_checkpoint_that_was_saved_is_not_saved_again(

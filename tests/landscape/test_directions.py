@@ -70,6 +70,8 @@ def test_tensors_that_are_read_in_pieces_have_the_directions_of_the_whole(size: 
             drawn.append(torch.randn(part, generator=generator, dtype=torch.float64).float())
     first, second = d.random_directions(states[-1], list(states[0]), 5)
     np.testing.assert_array_equal(np.concatenate([flat(first), flat(second)]), torch.cat(drawn))
+    for name, part in d.scaled(first, states[-1]).items():
+        assert part.norm().item() == pytest.approx(states[-1][name].norm().item())
 
 
 def test_directions_are_computed_by_one_thread_which_the_user_does_not_notice() -> None:

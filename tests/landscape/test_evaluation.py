@@ -16,9 +16,18 @@ import torch
 from torch import nn
 
 from mindsummary_lightning.landscape.batches import take_batches
+from mindsummary_lightning.landscape.evaluation import EvaluationOptions, PlaneLoss, first_loss
 from mindsummary_lightning.landscape.mean_loss import MeanLoss
+from mindsummary_lightning.landscape.plane import FlatPlane
 from tests.landscape import nets
-from tests.landscape.plain_loop import POINTS, evaluation, plain_loop, plane_of, without_shortcuts
+from tests.landscape.plain_loop import (
+    CPU,
+    POINTS,
+    evaluation,
+    plain_loop,
+    plane_of,
+    without_shortcuts,
+)
 
 SLOW = [pytest.param(net, marks=pytest.mark.slow) for net in (nets.ConvNet, nets.Transformer)]
 
@@ -103,6 +112,7 @@ def test_threads_that_overlap_leave_the_process_as_it_was() -> None:
     before = (
         torch.get_default_dtype(),
         random.getstate(),
+        np.random.get_state()[1].tolist(),  # noqa: NPY002 - a user may use it
         torch.get_rng_state().tolist(),
         list(warnings.filters),
     )
@@ -115,9 +125,34 @@ def test_threads_that_overlap_leave_the_process_as_it_was() -> None:
     assert (
         torch.get_default_dtype(),
         random.getstate(),
+        np.random.get_state()[1].tolist(),  # noqa: NPY002 - a user may use it
         torch.get_rng_state().tolist(),
         warnings.filters,
     ) == before
+
+
+@pytest.mark.parametrize("is_changed", [False, True])
+def test_a_first_batch_tells_the_size_of_a_sample_and_whether_batches_are_changed(
+    is_changed: bool,
+) -> None:
+    class Net(nets.Mlp):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return super().forward(x.mul_(2) if is_changed else x * 2)
+
+    net = Net()
+    loss, plane = MeanLoss(net, nets.LOSS), plane_of(net)
+    batches = take_batches(nets.loader(net), 96, 0)
+    before = batches[0].data[0].clone()
+    expected = plain_loop(net, plane, nets.loader(net))
+
+    first = first_loss(loss, plane.anchor, batches, CPU, EvaluationOptions())
+
+    assert first == pytest.approx(nets.LOSS(net(before.clone()), batches[0].data[1]).item())
+    # the largest tensor is an input of 8 x 10 float32
+    assert (loss.bytes_per_sample, loss.changes_batches) == (8 * 10 * 4.0, is_changed)
+    found = PlaneLoss(loss, FlatPlane(plane, CPU), batches, EvaluationOptions())
+    np.testing.assert_allclose(found.losses(POINTS), expected, rtol=1e-5)
+    assert torch.equal(batches[0].data[0], before)
 
 
 def test_half_precision_parameters_move_in_float32_and_run_in_their_own_type() -> None:

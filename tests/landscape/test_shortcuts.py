@@ -131,6 +131,16 @@ def test_batches_are_joined_only_if_the_mean_loss_stays() -> None:
     )
 
 
+@pytest.mark.parametrize(("error", "batches"), [(5e-7, 1), (5e-6, 3)])
+def test_batches_are_joined_if_the_mean_loss_stays_to_2e_6(error: float, batches: int) -> None:
+    def nearly(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        off = error if len(target) == 96 else 0.0
+        return nets.LOSS(output, target) * (1 + off)
+
+    net = nets.Mlp()
+    assert len(evaluation(net, plane_of(net), nearly).batches) == batches
+
+
 @pytest.mark.parametrize(
     "option", [{"points_at_once": 2}, {"train_mode": True}, {"precision": "bf16-mixed"}]
 )

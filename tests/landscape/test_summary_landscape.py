@@ -169,16 +169,18 @@ def test_mindspores_call_writes_to_the_output_and_shows_its_progress(
     made = SummaryLandscape(run).gen_landscapes_with_multi_process(
         # of a model the loss is its own
         lambda: (model, network, loader, {"Loss": metric or pytest.fail, "Accuracy": print}),
+        collect_landscape={"landscape_size": 5},
         device_ids=[0],
         output=output,
     )
 
     assert list(made) == ["landscape_[3]"]
     (read,) = SummaryReader(output).landscapes()
+    assert read.z.shape == (5, 5)
     np.testing.assert_array_equal(read.z, made["landscape_[3]"].z)
     assert not list(run.glob("*summary*_MS"))
     assert f"landscape_[3], loss {made['landscape_[3]'].z.min():.4g} to" in sys.stderr.getvalue()  # type: ignore[attr-defined]
-    assert "3/3" in sys.stderr.getvalue()  # type: ignore[attr-defined]
+    assert "5/5" in sys.stderr.getvalue()  # type: ignore[attr-defined]
     images, labels = next(iter(loader))
     net.load_state_dict(mapped(str(run / "ckpt_dir" / f"{type(net).__name__}_3_step.ckpt")))
     with torch.no_grad():
@@ -301,7 +303,7 @@ def saved(run: Path, numbers: range, **settings: object) -> Path:
 
 
 @pytest.mark.parametrize(
-    "changes", [None, {"landscape_size": 4}, {"create_landscape": {"train": False}}]
+    "changes", [None, {"landscape_size": 5}, {"create_landscape": {"train": False}}]
 )
 def test_the_last_checkpoint_is_the_last_that_was_saved_whatever_else_is_asked(
     tmp_path: Path, changes: object

@@ -1,19 +1,33 @@
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import sys
-from collections.abc import Callable
+import threading
+import time
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from lightning.fabric import Fabric
 from lightning.fabric.strategies import DDPStrategy, SingleDeviceStrategy
+from torch import distributed as dist
 from torch.utils.data import DataLoader
 
 from mindsummary_lightning.landscape import workers
-from mindsummary_lightning.landscape.workers import launch, make_fabric
+from mindsummary_lightning.landscape.batches import take_batches
+from mindsummary_lightning.landscape.checkpoints import RowStore
+from mindsummary_lightning.landscape.evaluation import EvaluationOptions
+from mindsummary_lightning.landscape.grid import LandscapeGrid
+from mindsummary_lightning.landscape.mean_loss import MeanLoss
+from mindsummary_lightning.landscape.workers import compute_rows, launch, make_fabric
+from tests.landscape import nets
+from tests.landscape.plain_loop import CPU, plane_of
 
 NAMES = ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_")
 
@@ -130,3 +144,159 @@ def test_other_processes_and_short_landscapes_say_nothing(
             for done in range(1, total + 1):
                 shown.show(done, "landscape_[3]", {0: np.ones(1)})
     assert capsys.readouterr().err == ""
+
+
+class Rank:
+    """What the rows are computed with of a Fabric, whose processes are threads of this one."""
+
+    device, autocast = CPU, contextlib.nullcontext
+
+    def __init__(self, rank: int, size: int, barrier: Callable[[], object]) -> None:
+        self.global_rank, self.world_size, self.barrier = rank, size, barrier
+
+
+class CountedRows(RowStore):
+    """A store of rows that knows what was written to it, and that may be slow to read."""
+
+    def __init__(self, directory: str, seconds: float) -> None:
+        super().__init__(directory)
+        self.written: list[int] = []
+        self._seconds = seconds
+
+    def rows(self, points: Any) -> Any:
+        time.sleep(self._seconds)
+        return super().rows(points)
+
+    def write(self, index: int, losses: Any) -> None:
+        self.written.append(index)
+        super().write(index, losses)
+
+
+class Landscapes:
+    """Two landscapes of a network: the first of 4 + 1 rows, the second of 2."""
+
+    def __init__(self, folder: Path) -> None:
+        self._net = nets.Mlp()
+        self._batches = take_batches(nets.loader(self._net), 96, 0)
+        plane = plane_of(self._net)
+        x, y, path = np.linspace(-1, 1, 3), np.linspace(-0.9, 0.6, 4), np.array([[0.5, 1], [0, 0]])
+        self._jobs = [
+            LandscapeGrid((1, 7), lambda: plane, x, y, path),
+            LandscapeGrid((7,), lambda: plane, 2 * y, y[1:3]),
+        ]
+        self._folders = [str(folder / name) for name in ("first", "second")]
+        for name in self._folders:
+            os.makedirs(name)
+
+    def stores(self, seconds: float = 0.0) -> list[CountedRows]:
+        return [CountedRows(name, seconds) for name in self._folders]
+
+    def computed(
+        self, fabric: Any, stores: list[CountedRows], loss_fn: Any = nets.LOSS
+    ) -> list[list[list[float]]]:
+        loss = MeanLoss(self._net, loss_fn)
+        options = EvaluationOptions()
+        rows = compute_rows(fabric, self._jobs, stores, loss, self._batches, options)
+        return [[row.tolist() for row in of_one] for of_one in rows]
+
+
+@pytest.fixture
+def landscapes(tmp_path: Path) -> Landscapes:
+    return Landscapes(tmp_path)
+
+
+class GroupStore(dist.Store):
+    """A store of a process group, which ends with the first process that leaves the group."""
+
+    def __init__(self, left: list[bool]) -> None:
+        super().__init__()
+        self._store, self._left = dist.HashStore(), left
+        self._store.set_timeout(timedelta(milliseconds=1))  # whatever is read must be there
+
+    def set(self, key: str, value: Any) -> None:
+        self._store.set(key, value)
+
+    def add(self, key: str, number: int) -> int:
+        return self._store.add(key, number)
+
+    def get(self, key: str) -> bytes:
+        time.sleep(0.002 if threading.current_thread().name == "second" else 0)
+        assert self._left == []
+        return self._store.get(key)
+
+
+@pytest.fixture
+def who_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
+    """A default process group, and for each time it was left, whether it was there."""
+    left: list[bool] = []
+    store = GroupStore(left)
+    c10d: Any = dist.distributed_c10d
+    monkeypatch.setattr(c10d, "_get_default_store", lambda: store)
+    monkeypatch.setattr(dist, "destroy_process_group", lambda: left.append(dist.is_initialized()))
+    c10d.GroupMember.WORLD = object()
+    yield left
+    c10d.GroupMember.WORLD = None
+
+
+@pytest.mark.parametrize("stored", [[], [(0, 0), (0, 3), (1, 1)]])
+def test_two_processes_share_the_rows_and_each_returns_them_all(
+    landscapes: Landscapes,
+    tmp_path: Path,
+    who_left: list[bool],
+    stored: list[tuple[int, int]],
+) -> None:
+    alone = landscapes.stores()
+    expected = landscapes.computed(Rank(0, 1, lambda: None), alone)
+    every = [(job, row) for job, rows in enumerate(expected) for row in range(len(rows))]
+    assert [(job, row) for job in (0, 1) for row in alone[job].written] == every
+    assert [[len(row) for row in rows] for rows in expected] == [[3, 3, 3, 3, 2], [4, 4]]
+    assert who_left == []
+    for job, row in set(every) - set(stored):
+        os.remove(tmp_path / ("first", "second")[job] / f"{row:04d}.row")
+
+    barrier, results, errors = threading.Barrier(2, timeout=5), {}, []
+    # the second reads what is stored when the first could have stored more
+    stores = [landscapes.stores(), landscapes.stores(0.03)]
+
+    def as_rank(rank: int) -> None:
+        try:
+            fabric = Rank(rank, 2, barrier.wait)
+            results[rank] = landscapes.computed(fabric, stores[rank])
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [
+        threading.Thread(target=as_rank, args=(rank,), name=name)
+        for rank, name in enumerate(("first", "second"))
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert errors == []
+    assert results == {0: expected, 1: expected}
+    written = [(job, row) for of_rank in stores for job in (0, 1) for row in of_rank[job].written]
+    assert sorted(written) == [row for row in every if row not in stored]
+    assert len(who_left) == 2
+
+
+def test_a_users_loss_sees_no_process_group_which_is_there_again_afterwards(
+    landscapes: Landscapes, tmp_path: Path, who_left: list[bool]
+) -> None:
+    def loss_of(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        return nets.LOSS(output, target) + 100 * dist.is_initialized()
+
+    def broken(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        raise ArithmeticError("mine")
+
+    expected = landscapes.computed(Rank(0, 1, lambda: None), landscapes.stores())
+    first_of_two = Rank(0, 2, lambda: None)
+    os.remove(tmp_path / "second" / "0001.row")  # the only row, which the first process takes
+
+    with pytest.raises(ArithmeticError, match="mine"):
+        landscapes.computed(first_of_two, landscapes.stores(), broken)
+    assert (dist.is_initialized(), who_left) == (True, [])
+
+    assert landscapes.computed(first_of_two, landscapes.stores(), loss_of) == expected
+    assert (dist.is_initialized(), who_left) == (True, [True])
