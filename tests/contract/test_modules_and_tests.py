@@ -36,7 +36,6 @@ _TESTED_IN = {
     "recording/pending_values": "recording/test_summary_record.py",
     "trainer/checkpoint_callbacks": "trainer/test_lineage_callbacks.py",
     "trainer/checkpoint_state": "trainer/test_resume.py",
-    "trainer/current_run": "trainer/test_run_identity.py",
     "trainer/exception_checkpoints": "trainer/test_endings.py",
     "trainer/landscape_writer": "trainer/test_landscape_checkpoints.py",
     "trainer/logger": "trainer/test_logger_contract.py",
