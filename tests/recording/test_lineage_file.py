@@ -12,6 +12,8 @@ from unittest import mock
 import pytest
 
 from mindsummary_lightning import SummaryReader, SummaryRecord, filter_summary_lineage
+from mindsummary_lightning.fileformat._proto import lineage_pb2
+from mindsummary_lightning.fileformat.framing import frame
 from mindsummary_lightning.recording import lineage_file
 from mindsummary_lightning.recording.summary_record import recorder_of
 from mindsummary_lightning.values import EvaluationInfo, RunInfo, TrainInfo, UserDefinedInfo
@@ -123,6 +125,29 @@ def test_run_info_of_an_earlier_process_is_carried_over_into_the_new_file(tmp_pa
     }
     assert filter_summary_lineage(tmp_path, condition)["count"] == 1
     assert _columns(tmp_path) == {}
+
+
+def test_of_earlier_values_under_one_name_the_later_is_carried_over(tmp_path: Path) -> None:
+    earlier = [UserDefinedInfo({"a": 1, "b": 1}), UserDefinedInfo({"b": 2, "c": 2})]
+    path = write_lineage(tmp_path, [TrainInfo(batch_size=16), *earlier])
+    with path.open("ab") as file:  # of a kind that a later version may write
+        file.writelines(frame([lineage_pb2.LineageEvent(wall_time=1.0).SerializeToString()]))
+    _write(tmp_path, UserDefinedInfo({"d": 3}))
+
+    assert [event.what for event in read_lineage(tmp_path)][-2:] == [
+        TrainInfo(batch_size=16),
+        UserDefinedInfo({"a": 1, "b": 2, "c": 2, "d": 3}),
+    ]
+
+
+def test_what_the_user_says_of_a_field_replaces_what_the_run_noted_under_its_name(
+    tmp_path: Path,
+) -> None:
+    _write(tmp_path, RunInfo({"batch_size": 8}), TRAIN, UserDefinedInfo({"batch_size": 16}))
+
+    noted = [event.what for event in read_lineage(tmp_path) if type(event.what) is RunInfo]
+    assert noted == [RunInfo({"batch_size": 16})]
+    assert _custom(tmp_path) == {"batch_size": 16}
 
 
 def test_custom_data_that_come_to_repeat_a_field_do_not_leave_an_earlier_value_to_be_shown(

@@ -84,15 +84,20 @@ def test_files_that_can_be_made_and_not_written_are_made_at_a_bounded_rate(
     assert len(summary_paths(tmp_path)) == 1
 
 
-def test_a_file_that_goes_away_after_it_was_closed_is_no_loss(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_begun", [False, True])
+def test_a_file_that_goes_away_after_it_was_closed_is_no_loss(
+    tmp_path: Path, is_begun: bool, caplog: pytest.LogCaptureFixture
+) -> None:
     writer = writer_of(tmp_path / "run", Clock(0.0))
     writer.write_values(0, [("a", 1.0)])
     writer.release(writer)
     shutil.rmtree(tmp_path / "run")
-    writer.begin_file()
+    writer.release(writer)
+    if is_begun:
+        writer.begin_file()
     writer.write_values(1, [("a", 1.0)])
 
-    assert writer.take_losses() == []
+    assert (writer.take_losses(), caplog.messages) == ([], [])
     assert read_scalars(tmp_path / "run", "a") == [(1, 1.0)]
 
 

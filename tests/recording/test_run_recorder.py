@@ -73,6 +73,9 @@ def test_deferred_lineage_is_written_with_the_next_value_and_once(
     assert lineage_of(run)[0] == TrainInfo(epoch=1)
     recorder.write_ready_lineage()
     assert lineage_of(run) == [UserDefinedInfo({"a": 1}), TrainInfo(epoch=2)]
+    recorder.defer_lineage(TrainInfo(epoch=3))
+    recorder.write_values(3, [("a", 1.0)])
+    assert lineage_of(run) == [UserDefinedInfo({"a": 1}), TrainInfo(epoch=3)]
 
 
 def test_deferred_lineage_comes_before_lineage_and_graphs(run: Path, recorder: RunRecorder) -> None:
@@ -169,6 +172,20 @@ def test_metrics_that_are_no_finite_numbers_are_named_and_left_out(
 
 
 # ---- values
+
+
+def test_values_are_recorded_as_soon_as_the_run_directory_can_be_made(
+    run: Path, recorder: RunRecorder, caplog: pytest.LogCaptureFixture
+) -> None:
+    run.touch()
+    assert [recorder.write_values(step, [("a", 1.0)]) for step in (1, 2)] == [False, False]
+    (message,) = caplog.messages
+    assert message.startswith(f"values could not be recorded in {run}: ")
+    run.unlink()
+    assert recorder.write_values(3, [("a", 1.0)]) is True
+
+    assert read_scalars(run, "a") == [(3, 1.0)]
+    assert (recorder.policy.lost, len(caplog.messages)) == (2, 1)
 
 
 @pytest.mark.parametrize("step", [-(2**63) - 1, 2**63])
