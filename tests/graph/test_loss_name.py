@@ -95,6 +95,13 @@ LOSSES: dict[str, tuple[Loss, str | None] | tuple[Loss, str | None, str | None]]
     "function beside its module": (lambda net, x, y: F.mse_loss(x, y), "mse_loss"),
     "function without a class in autograd": (lambda net, x, y: F.l1_loss(x, y), "l1_loss", None),
     "cross entropy": (lambda net, x, y: F.cross_entropy(x, classes(y)), "cross_entropy"),
+    "cross entropy of pixels": (
+        lambda net, x, y: F.cross_entropy(x[..., None, None], classes(y)[:, None, None]),
+        "cross_entropy",
+    ),
+    "nll of pixels": (
+        lambda net, x, y: F.nll_loss(x[..., None, None], classes(y)[:, None, None]), "nll_loss",
+    ),
     "nll": (lambda net, x, y: F.nll_loss(x.log_softmax(1), classes(y)), "nll_loss",
     "cross_entropy"),
     "nll alone": (lambda net, x, y: F.nll_loss(x, classes(y)), "nll_loss"),
@@ -170,11 +177,13 @@ def test_a_product_of_losses_has_no_name() -> None:
     assert loss_name(2 * nn.functional.mse_loss(given, wanted), {}) == "mse_loss"
 
 
-@pytest.mark.slow
-def test_only_what_is_not_compiled_is_watched() -> None:
-    net = nn.Sequential(torch.compile(nn.Sequential(Dice())), nn.MSELoss(), Dice())
+def test_only_what_is_neither_compiled_nor_scripted_is_watched() -> None:
+    scripted = torch.jit.script(nn.MSELoss())
+    compiled = torch.compile(nn.Sequential(Dice()), backend="eager")
+    net = nn.Sequential(compiled, nn.MSELoss(), Dice(), scripted)
     WatchedLosses(net)
-    assert [bool(part._forward_hooks) for part in net.modules()] == [False] * 4 + [True] * 2
+    hooked = [bool(part._forward_hooks) for part in net.modules()]
+    assert hooked == [False] * 4 + [True] * 2 + [False]
 
 
 def test_a_sum_without_end_has_no_name() -> None:
