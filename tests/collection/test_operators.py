@@ -200,6 +200,11 @@ def test_a_compiled_step_gives_what_the_same_step_gives_without_compilation(
         tensor_summary("tensors", [x, x + 1])  # type: ignore[arg-type]
         tensor_summary("ragged", [[1], [2, 3]])  # type: ignore[arg-type]
         tensor_summary("uneven", [x, x[:1]])  # type: ignore[arg-type]
+        tensor_summary("empty", [])  # type: ignore[arg-type]
+        tensor_summary("half empty", [[], [1]])  # type: ignore[arg-type]
+        absent = torch.empty(2, device="meta")
+        tensor_summary("absent", absent)
+        tensor_summary("absent ones", [absent, absent])  # type: ignore[arg-type]
         return x * 2
 
     torch._dynamo.reset()
@@ -220,7 +225,7 @@ def test_a_compiled_step_gives_what_the_same_step_gives_without_compilation(
         }
         assert {
             tag: next(iter(reader.tensors(tag)))[2].data.tolist() for tag in reader.tags()["tensor"]
-        } == {"numbers": [[1, 2, 3], [4, 5, 6]], "tensors": [[1, 3], [2, 4]]}
+        } == {"empty": [], "numbers": [[1, 2, 3], [4, 5, 6]], "tensors": [[1, 3], [2, 4]]}
 
     kinds = ("a list that is not an array", "a ragged list, or one of objects")
     assert [kind for kind in kinds if any(kind in text for text in caplog.messages)] == [*kinds]

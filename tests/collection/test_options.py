@@ -38,6 +38,15 @@ def test_steps_and_modules_are_chosen_apart(
     assert output_statistics_options(steps, modules, False, 10) == expected
 
 
+def test_modules_are_refused_only_where_output_statistics_are_switched_off() -> None:
+    for steps in (None, True, (2,)):
+        options = output_statistics_options(steps, "fc", False, 10)
+        assert options is not None
+        assert options.modules == "fc"
+    with pytest.raises(ValueError, match="must be None with collect_output_statistics=False"):
+        output_statistics_options(False, "fc", False, 10)
+
+
 @pytest.mark.parametrize(
     ("steps", "whole"), [(None, {1}), (True, {1}), ((2, 5), {2, 5})], ids=["none", "all", "some"]
 )

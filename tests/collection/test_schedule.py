@@ -153,6 +153,18 @@ def test_a_run_that_was_resumed_twice_has_at_most_ten_input_images_in_all() -> N
     assert len(images) == 10
 
 
+@pytest.mark.parametrize("used", [(20, 10), (21, 11), (19, 9)])
+def test_a_resumed_run_whose_default_steps_are_used_up_has_no_further_ones(
+    used: tuple[int, int],
+) -> None:
+    schedule = Schedule(5, None, None, 100, step=40, default_steps_used=used)
+    steps = range(41, 101)
+
+    left = [45] if used == (19, 9) else []
+    assert [step for step in steps if schedule.collects_tensors(step)] == left
+    assert len([step for step in steps if schedule.collects_inputs(step)]) == len(left)
+
+
 def test_the_last_step_of_a_known_run_is_collected_but_its_tensors_are_not() -> None:
     schedule = Schedule(10, total=15)
 

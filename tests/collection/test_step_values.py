@@ -11,6 +11,7 @@ import math
 import os
 import pickle
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -291,6 +292,12 @@ def test_sparse_and_quantized_tensors_are_made_plain_before_they_are_reduced() -
     assert pickle.dumps(tensors) == pickle.dumps(expected)
 
 
+class Far(torch.Tensor):
+    """A tensor that says it is on a device."""
+
+    device = torch.device("cuda", 1)  # type: ignore[assignment]
+
+
 class FullDevice(torch.Tensor):
     """A tensor of a device that has no memory for a copy."""
 
@@ -303,6 +310,7 @@ class FullDevice(torch.Tensor):
 @pytest.mark.usefixtures("deferred")
 def test_a_device_without_memory_costs_its_own_values_alone() -> None:
     values = StepValues()
+    values.add_scalar("text", "0.5")  # type: ignore[arg-type]
     values.add_deferred("lost", [torch.ones(2).as_subclass(FullDevice)], to_tensor)
     values.add_scalar("first", torch.tensor(1.0))
     values.add_deferred("lost too", [torch.ones(3).as_subclass(FullDevice)], to_tensor)
@@ -312,7 +320,9 @@ def test_a_device_without_memory_costs_its_own_values_alone() -> None:
 
     assert values.is_ready()
     assert values.drain() == (("first", 1.0), ("second", 2.0))
-    assert [(tag, str(error)) for tag, error in values.problems] == [
+    (tag, error), *others = values.problems
+    assert (tag, type(error)) == ("text", TypeError)
+    assert [(tag, str(error)) for tag, error in others] == [
         ("lost", "no memory on the device"),
         ("lost too", "no memory on the device"),
     ]
@@ -347,6 +357,27 @@ def test_values_elsewhere_are_ready_after_sending() -> None:
     assert not values.is_ready()
     values.send()
     assert values.is_ready()
+
+
+@pytest.mark.usefixtures("deferred")
+def test_values_are_ready_when_the_last_copy_of_any_device_has_arrived(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    module = SimpleNamespace(is_done=False)
+    event = SimpleNamespace(
+        record=lambda: None, query=lambda: module.is_done, synchronize=lambda: None
+    )
+    module.Event = lambda: event
+    monkeypatch.setattr(torch, "get_device_module", lambda device: module)
+    values = StepValues()
+    values.add_deferred("far", [torch.tensor([2.0, 3.0]).as_subclass(Far)], lambda parts: parts[0])
+    values.add_scalar("near", torch.tensor(1.0))
+    values.send()
+
+    assert not values.is_ready()
+    module.is_done = True
+    assert values.is_ready()
+    assert [(tag, value.tolist()) for tag, value in values.drain()[:1]] == [("far", [2.0, 3.0])]  # type: ignore[union-attr]
 
 
 def test_nothing_added_gives_nothing() -> None:

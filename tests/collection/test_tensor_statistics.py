@@ -87,6 +87,14 @@ def test_an_element_that_is_repeated_counts_once_and_its_repetitions_are_told() 
     np.testing.assert_array_equal(expanded[_NOT_FINITE + 1 :], flat[sample_places(12)])
 
 
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
+def test_an_integer_beyond_the_digits_of_float32_is_exact(dtype: torch.dtype) -> None:
+    found = _columns(torch.tensor([2**24 + 1, -(2**24) - 3], dtype=dtype))
+
+    assert (found[_LOW], found[_HIGH], found[_MEAN]) == (-(2**24) - 3, 2**24 + 1, -1)
+    assert {*found[_NOT_FINITE + 1 :]} == {2**24 + 1, -(2**24) - 3}
+
+
 def test_a_tensor_without_elements_or_finite_ones_has_counts_alone() -> None:
     empty, infinite = _columns(torch.zeros(0, 3)), _columns(torch.full((2,), math.inf))
 

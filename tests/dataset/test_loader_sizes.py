@@ -410,6 +410,18 @@ def test_other_loaders_may_have_more_batches_or_fewer(mode: Any, names: str) -> 
     assert checked.sizes == (longest if names == "ab" else (3, 10))
 
 
+def test_a_first_of_several_loaders_with_a_single_batch_may_begin_again_and_again() -> None:
+    loaders = {"a": DataLoader(vectors(3), 4), "b": DataLoader(vectors(22), 4)}
+    batches = [batch for batch, _, _ in CombinedLoader(loaders, "max_size_cycle")]
+    checked = CheckedSizes(loaders, batches[0])
+    for _ in range(2):
+        for index, batch in enumerate(batches):
+            checked.see(index, batch)
+        checked.end_epoch()
+
+    assert (len(batches), checked.sizes) == (6, LoaderSizes(3, 3))
+
+
 def test_a_first_of_several_loaders_that_ends_early_has_no_known_number_of_samples() -> None:
     whole, short = torch.zeros(4, 3), torch.zeros(2, 3)
     loaders = {"a": DataLoader(vectors(22), 4), "b": DataLoader(vectors(22), 4)}

@@ -607,6 +607,23 @@ def test_short_arrays_are_lists_and_other_values_what_hyper_parameters_are() -> 
     }  # fmt: skip
 
 
+def test_a_vector_without_data_is_told_by_its_shape() -> None:
+    assert parameters_of({"weights": torch.empty(3, device="meta")}) == {
+        "weights": "Tensor(shape=(3,), dtype=float32)"
+    }
+
+
+def test_a_collate_object_has_the_name_of_its_class() -> None:
+    class Padding:
+        def __call__(self, samples: list[Any]) -> int:
+            return len(samples)
+
+    root = dataset_graph(DataLoader(Pictures(), 2, collate_fn=Padding()), None)
+
+    assert root is not None
+    assert str(root.parameter["collate_fn"]).endswith(".Padding")
+
+
 def test_a_value_is_told_up_to_the_limits_of_the_page() -> None:
     letters = "".join(chr(ord("a") + number % 26) for number in range(1001))
     fields = {

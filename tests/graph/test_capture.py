@@ -315,13 +315,34 @@ def _of_unseen_view(x: torch.Tensor) -> torch.Tensor:
         (lambda x: x + _TABLE, "add", ["x", TensorType(DataType.FLOAT32, (3,))]),
         (_through_view, "sum", ["add_"]),
         (_of_unseen_view, "exp", ["add"]),
+        (lambda x: (x * 2).data.exp(), "exp", ["mul"]),
+        (lambda x: x.data.exp(), "exp", ["x"]),
     ],
-    ids=["a number", "a tensor from elsewhere", "a write through a view", "a view made unseen"],
+    ids=[
+        *("a number", "a tensor from elsewhere", "a write through a view", "a view made unseen"),
+        *("data of a result", "data of an input"),
+    ],
 )
 def test_an_operation_has_its_sources(function: Any, name: str, expected: list[Any]) -> None:
     graph = capture_example(Calling(function), torch.ones(2, 3))
 
     assert sources(graph, node(graph, f"{name}-op")) == expected
+
+
+def test_what_is_computed_from_gradients_alone_is_not_in_the_graph() -> None:
+    weight = nn.Parameter(torch.ones(2))
+    weight.grad = torch.full((2,), 3.0)
+
+    def scaled(x: torch.Tensor) -> torch.Tensor:
+        factor = weight.grad.norm().exp()  # type: ignore[union-attr]
+        return (x * factor).sum()
+
+    graph = capture_example(Calling(scaled), torch.ones(2))
+
+    assert [(node.op_type, sources(graph, node)) for node in graph.nodes] == [
+        ("mul", ["x"]),
+        ("sum", ["mul"]),
+    ]
 
 
 def test_a_plain_tensor_of_a_module_is_a_parameter() -> None:
@@ -424,7 +445,8 @@ def test_wrappers_leave_no_trace_in_names() -> None:
     plain = captured("cnn")
     torch.manual_seed(0)
 
-    wrapped = capture_example(torch.compile(ConvNet(), backend="eager"), torch.randn(2, 3, 8, 8))  # type: ignore[arg-type]
+    compiled = torch.compile(ConvNet(), backend=lambda *_: pytest.fail("it was compiled"))
+    wrapped = capture_example(compiled, torch.randn(2, 3, 8, 8))  # type: ignore[arg-type]
 
     assert [node.full_name for node in wrapped.nodes] == [node.full_name for node in plain.nodes]
 

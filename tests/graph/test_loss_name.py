@@ -95,6 +95,13 @@ LOSSES: dict[str, tuple[Loss, str | None] | tuple[Loss, str | None, str | None]]
     "function beside its module": (lambda net, x, y: F.mse_loss(x, y), "mse_loss"),
     "function without a class in autograd": (lambda net, x, y: F.l1_loss(x, y), "l1_loss", None),
     "cross entropy": (lambda net, x, y: F.cross_entropy(x, classes(y)), "cross_entropy"),
+    "cross entropy of pixels": (
+        lambda net, x, y: F.cross_entropy(x[..., None, None], classes(y)[:, None, None]),
+        "cross_entropy",
+    ),
+    "nll of pixels": (
+        lambda net, x, y: F.nll_loss(x[..., None, None], classes(y)[:, None, None]), "nll_loss",
+    ),
     "nll": (lambda net, x, y: F.nll_loss(x.log_softmax(1), classes(y)), "nll_loss",
     "cross_entropy"),
     "nll alone": (lambda net, x, y: F.nll_loss(x, classes(y)), "nll_loss"),
@@ -175,6 +182,12 @@ def test_only_what_is_not_compiled_is_watched() -> None:
     net = nn.Sequential(torch.compile(nn.Sequential(Dice())), nn.MSELoss(), Dice())
     WatchedLosses(net)
     assert [bool(part._forward_hooks) for part in net.modules()] == [False] * 4 + [True] * 2
+
+
+def test_a_scripted_loss_is_not_watched() -> None:
+    net = nn.Sequential(torch.jit.script(nn.MSELoss()), nn.MSELoss())
+    WatchedLosses(net)
+    assert [bool(part._forward_hooks) for part in net.modules()] == [False, False, True]
 
 
 def test_a_sum_without_end_has_no_name() -> None:

@@ -23,6 +23,7 @@ from mindsummary_lightning import SummaryReader, tensor_summary
 from mindsummary_lightning.collection import operator_buffer
 from mindsummary_lightning.graph import module_calls, observation, step_observer
 from mindsummary_lightning.graph.step_observer import StepObserver
+from tests.graph.reader_rules import sources
 from tests.graph.training import train
 from tests.graph.zoo import ZOO
 
@@ -236,7 +237,10 @@ def test_a_process_that_a_step_forks_is_not_observed() -> None:
         def training_step(self, batch: torch.Tensor, batch_idx: int) -> torch.Tensor:
             child = os.fork()
             if child == 0:
-                os._exit(not (is_clean(Net()) and sys.getrecursionlimit() == limit))
+                was_clean = is_clean(Net()) and sys.getrecursionlimit() == limit
+                graph = observed(Net()).graph  # the child may observe a step of its own
+                is_observed = graph is not None and len(graph.nodes) == 3
+                os._exit(not (was_clean and is_observed and sys.getrecursionlimit() == limit))
             exits.append(os.waitpid(child, 0)[1])
             return super().training_step(batch, batch_idx)
 
@@ -259,6 +263,27 @@ def test_a_function_compiled_in_another_thread_is_not_observed() -> None:
         "Linear",
         "square",
         "mean",
+    ]
+
+
+def test_a_compiled_function_is_a_node_with_its_sources() -> None:
+    @torch.compile(backend="eager")
+    def halved(x: torch.Tensor) -> torch.Tensor:
+        return x / 2
+
+    class Halving(Net):
+        def training_step(self, batch: torch.Tensor, batch_idx: int) -> torch.Tensor:
+            return halved(self.layer(batch)).mean()
+
+    if "result" not in halved.__code__.co_varnames:
+        pytest.skip("this torch returns a compiled function's result unseen")
+    graph = observed(Halving()).graph
+
+    assert graph is not None
+    assert [(node.op_type, sources(graph, node)) for node in graph.nodes] == [
+        ("Linear", ["batch", "layer.weight", "layer.bias"]),
+        ("halved", ["Linear"]),
+        ("mean", ["halved"]),
     ]
 
 
