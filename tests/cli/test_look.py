@@ -42,6 +42,17 @@ def test_list_gives_a_line_for_each_run(tmp_path: Path, capsys: pytest.CaptureFi
     assert "2 scalar, 1 image, 1 tensor, 1 histogram, 1 loss_landscape" in lines[2]
 
 
+def test_a_run_that_is_named_twice_is_listed_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("b", "a"):
+        write_demo_run(tmp_path / name)
+
+    lines = mindsummary(capsys, "list", tmp_path, tmp_path / "b", tmp_path / "a").out.splitlines()
+
+    assert [os.path.basename(line.split()[0]) for line in lines] == ["run", "a", "b"]
+
+
 def test_list_and_show_say_how_a_run_ended_and_whether_it_diverged(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

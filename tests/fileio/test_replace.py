@@ -42,6 +42,19 @@ def test_the_mode_is_what_was_asked_for_whatever_the_umask(tmp_path: Path, mode:
     assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == mode
 
 
+def test_nothing_is_left_below_a_root_if_writing_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    root = tmp_path / "root"
+    root.mkdir()
+    path = str(root / "folder" / "file")
+    with pytest.raises(TypeError), replace.replacement(path, root=str(root)) as file:
+        file.write("no bytes")  # type: ignore[arg-type]
+
+    assert [*root.rglob("*")] == [root / "folder"]
+
+
 @pytest.mark.parametrize("step", ["open", "fsync", "replace"])
 @pytest.mark.parametrize(
     "error", [OSError(errno.ENOSPC, "no space"), KeyboardInterrupt()], ids=["full", "interrupt"]

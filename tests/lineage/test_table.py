@@ -71,6 +71,15 @@ def test_pandas_gets_the_same_rows(base: Path) -> None:
 
 
 @pytest.mark.slow
+def test_rows_are_those_of_direct_children_where_no_other_depth_is_asked_for(base: Path) -> None:
+    pytest.importorskip("pandas")
+    write_run(base / "nested" / "c", TrainInfo(loss=0.1), mtime=3)
+
+    assert [row["run"] for row in lineage_records(base, recursive=False)] == ["a", "b"]
+    assert list(lineage_to_pandas(base, recursive=False)["run"]) == ["a", "b"]
+    assert set(lineage_to_pandas(base)["run"]) == {"a", "b", "nested/c"}
+
+
 def test_queries_need_neither_torch_nor_lightning_nor_pandas(base: Path) -> None:
     program = f"""
 import sys

@@ -169,6 +169,19 @@ def test_the_prefix_stands_before_every_value_of_the_logger_and_no_other(tmp_pat
     }
 
 
+@pytest.mark.parametrize(("given", "recorded"), [(None, 7), (0, 0), (3, 3)])
+def test_a_value_has_the_step_it_is_given_or_else_the_last_one(
+    tmp_path: Path, given: int | None, recorded: int
+) -> None:
+    logger = MindInsightLogger(tmp_path)
+    logger.log_metrics({"loss": 1.0}, 7)
+    logger.log_tensor("weights", [1.0, 2.0], given)
+
+    assert [sample.step for sample in SummaryReader(logger.log_dir).tensors("weights")] == [
+        recorded
+    ]
+
+
 def test_the_prefix_stands_before_every_metric(tmp_path: Path) -> None:
     logger = MindInsightLogger(tmp_path, prefix="tmp")
     logger.log_metrics({"test": 1.0, "outer": {"inner": 2.0}}, step=0)
