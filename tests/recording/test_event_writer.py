@@ -9,6 +9,7 @@ import logging
 import math
 import os
 import shutil
+import threading
 import weakref
 from collections.abc import Callable
 from pathlib import Path
@@ -597,6 +598,39 @@ def test_a_writer_that_has_only_one_kind_of_file_is_the_parents_too(run: Timed, 
     run.writer.abandon_after_fork()
 
     assert _refused(lambda: run.scalar(2))
+
+
+def test_a_child_does_not_wait_for_a_write_that_a_thread_of_its_parent_was_making(
+    tmp_path: Path,
+) -> None:
+    is_writing, goes_on = threading.Event(), threading.Event()
+
+    def timer() -> float:
+        if threading.current_thread() is parents:
+            is_writing.set()
+            goes_on.wait(10)
+        return 0.0
+
+    writer, refused = EventWriter(str(tmp_path), FileOptions(), timer=timer), []
+
+    def write() -> None:
+        refused.append(_refused(lambda: writer.write_values(2, [("a", 2.0)])))
+
+    parents = threading.Thread(target=write)
+    writer.write_values(1, [("a", 1.0)])
+    parents.start()
+    assert is_writing.wait(10)
+    writer.abandon_after_fork()
+    childs = threading.Thread(target=write)
+    childs.start()
+    childs.join(2)
+    before_the_other = [*refused]
+    goes_on.set()
+    parents.join()
+    childs.join()
+
+    assert before_the_other == [True]
+    assert read_scalars(tmp_path, "a") == [(1, 1.0)]
 
 
 def test_a_writer_that_has_written_nothing_is_the_childs_as_well(run: Timed) -> None:
