@@ -218,6 +218,22 @@ def test_results_in_the_custom_data_are_not_settings(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.parametrize("size", [1.0, 2.0**-30])
+def test_a_bucket_that_begins_elsewhere_is_counted_however_small(
+    tmp_path: Path, size: float
+) -> None:
+    whole = histogram(3, 4)
+    same = replace(
+        whole, lefts=whole.lefts * size, widths=whole.widths * size, min=0.0, max=2 * size
+    )
+    other = replace(same, min=0.25 * size)
+    write_summary(tmp_path / "run", [values_at(1, {"same": same, "other": other})])
+
+    exported = export_tensorboard(str(tmp_path / "run"), str(tmp_path / "tb"))
+
+    assert exported.changed == {"histogram: extremes or buckets differ": 1}
+
+
 def test_a_histogram_of_unknown_sum_has_an_unknown_sum_there_and_back(tmp_path: Path) -> None:
     some = replace(histogram(3, 4), min=0.25, max=1.5, sum=None)
     write_summary(tmp_path / "run", [values_at(1, {"h": some})])

@@ -43,6 +43,15 @@ def test_the_beginning_of_a_larger_network_is_refused() -> None:
         found(zoo.small()[:1], zoo.small())
 
 
+def test_the_beginning_of_a_part_is_refused_with_what_the_part_has_more() -> None:
+    trained = nn.ModuleDict({"other": nn.Tanh(), "part": zoo.small(), "last": nn.Linear(9, 9)})
+
+    with pytest.raises(
+        LandscapeCheckpointError, match=r"it has 2 more tensors, such as 'part\.2\.weight'"
+    ):
+        found(zoo.small()[:1], trained)
+
+
 class Parts(nn.Module):
     """Two parts that begin as the network does, the second longer; a third has another shape."""
 

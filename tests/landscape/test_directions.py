@@ -93,7 +93,6 @@ def test_directions_are_computed_by_one_thread_which_the_user_does_not_notice() 
     assert set(seen) == {1}
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="pages are given back by a call of Linux")
 def test_files_are_mapped_once_a_pass_and_not_kept_in_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -77,6 +77,17 @@ def test_manual_optimization_is_refused_unless_a_validation_step_gives_the_loss(
     assert MeanLoss(Quantiles())([x, y], 0).item() > 0
 
 
+class StepOfTorch(torch.nn.Module):
+    """A step without Lightning."""
+
+    def training_step(self, batch: torch.Tensor, batch_idx: int) -> torch.Tensor:
+        return batch.sum() + batch_idx
+
+
+def test_a_step_of_a_module_of_torch_gives_its_loss() -> None:
+    assert MeanLoss(StepOfTorch())(torch.ones(3), 2) == 5
+
+
 def test_a_step_that_reads_the_loader_itself_is_refused() -> None:
     with pytest.raises(
         TypeError,
@@ -290,6 +301,17 @@ def test_the_idle_trainer_of_a_landscape_goes_with_it(tmp_path: Path) -> None:
 def test_a_users_own_error_stays_his(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="mine"):
         generate(tmp_path, BadStep())
+
+
+def test_an_error_of_a_users_own_loss_stays_his_although_the_network_is_lightnings() -> None:
+    module = zoo.Lit()
+    loss = MeanLoss(module, torch.nn.functional.cross_entropy)
+
+    with pytest.raises(AttributeError, match="nothing") as missing:
+        _ = module.nothing
+
+    assert loss.adapt(missing.value)
+    assert loss.explained(missing.value) is missing.value
 
 
 def test_several_devices_need_a_module_that_can_be_pickled(tmp_path: Path) -> None:
