@@ -110,6 +110,20 @@ def test_a_module_that_raises_is_left_and_all_is_as_before() -> None:
     assert again.told == _CALLS
 
 
+def test_a_call_is_told_once_where_a_wrapper_has_kept_the_function_of_an_earlier_time() -> None:
+    own, listener = nn.Module.__call__, Listener()
+    try:
+        with ModuleCalls.told_to(Listener()):
+            kept = nn.Module.__call__
+            nn.Module.__call__ = lambda module, *args, **kwargs: kept(module, *args, **kwargs)  # type: ignore[method-assign]
+        with ModuleCalls.told_to(listener):
+            Doubled()(torch.ones(2, 4), factor=2)
+    finally:
+        nn.Module.__call__ = own  # type: ignore[method-assign]
+
+    assert listener.told == _CALLS
+
+
 def test_calls_within_a_scripted_module_are_not_told() -> None:
     listener, scripted = Listener(), torch.jit.script(nn.Sequential(nn.Linear(4, 3)))
     with ModuleCalls.told_to(listener):
