@@ -92,6 +92,7 @@ def test_a_value_that_cannot_be_recorded_raises_only_if_asked_to(
         with pytest.raises(ValueError, match=r"^wrong: "):
             next(steps)
     assert list(steps) == []
+    collector.close_operators(is_over=True)
     (message,) = caplog.messages
     assert message.startswith("wrong is not recorded: ")
 
