@@ -125,6 +125,24 @@ def test_a_parameter_of_two_optimizers_has_the_update_of_both() -> None:
     assert known["frozen"] == pytest.approx({"weight": 2.0})
 
 
+def test_the_update_of_a_parameter_counts_from_before_the_first_of_its_optimizers() -> None:
+    named, taker = _named(shared=torch.ones(3), own=torch.ones(2)), _statistics()
+    shared, own = (each.parameter for each in named)
+    for optimizer, parameter in enumerate((shared, own, shared)):
+        taker.take_gradients(optimizer, [parameter], named, None)
+        parameter.detach().add_(1 + optimizer)
+    values = StepValues()
+    taker.move_into(values, named)
+    updates = {
+        taker.names[part.rows[0]]: part.statistics.rms.tolist()
+        for _, part in values.drain()
+        if isinstance(part, StatisticsPart) and part.kind == "update" and len(part.rows)
+    }
+
+    assert values.problems == []
+    assert updates == {"shared": pytest.approx([4.0]), "own": pytest.approx([2.0])}
+
+
 def test_a_pruned_weight_has_the_statistics_of_what_the_module_computes_with() -> None:
     (named,) = _named(pruned=torch.tensor([3.0, 4.0, 0.0, 5.0]))
     pruned = NamedParameter("pruned", named.parameter, torch.tensor([1.0, 0.0, 1.0, 0.0]))

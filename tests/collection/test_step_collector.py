@@ -76,6 +76,27 @@ def test_values_of_a_device_are_on_their_way_when_their_step_ends(
     assert not collector.has_in_flight
 
 
+@pytest.mark.parametrize("raises", [False, True])
+def test_a_value_that_cannot_be_recorded_raises_only_if_asked_to(
+    raises: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    collector = _collector()
+    collector.raises = raises
+    collector.begin_batch(_none)
+    scalar_summary("wrong", torch.ones(2))
+    collector.end_batch(lambda: torch.tensor(0.5), True, None)
+    steps = collector.drain()
+
+    assert next(steps) == (1, [("loss/auto", 0.5)])
+    if raises:
+        with pytest.raises(ValueError, match=r"^wrong: "):
+            next(steps)
+    assert list(steps) == []
+    collector.close_operators(is_over=True)
+    (message,) = caplog.messages
+    assert message.startswith("wrong is not recorded: ")
+
+
 def test_a_norm_that_was_taken_for_a_step_is_not_left_for_another() -> None:
     parameter = nn.Parameter(torch.ones(2))
     parameter.grad = torch.ones(2)
@@ -113,12 +134,15 @@ def test_gradients_of_a_step_that_was_begun_and_not_done_are_dropped_at_the_end(
 
 @pytest.mark.parametrize("end", ["end_run", "close_operators"])
 def test_operators_are_closed_when_a_run_ends_or_breaks_off_within_a_step(end: str) -> None:
+    before = operator_buffer.open_buffers()
     collector = _collector()
     collector.begin_batch(_none)
     assert operator_buffer.is_open
     collector.end_run(_none) if end == "end_run" else collector.close_operators()
 
     assert not operator_buffer.is_open
+    own = [buffer for buffer in operator_buffer.open_buffers() if buffer not in before]
+    assert len(own) == (end == "close_operators")  # then the training goes on
 
 
 def test_operators_of_a_batch_that_is_not_collected_are_not_taken() -> None:
@@ -193,7 +217,7 @@ def test_output_statistics_are_of_their_own_steps_alone() -> None:
     collector = StepCollector(
         CollectOptions(), schedule, [], None, 0, is_rank_zero=True, chain=_Outputs()
     )
-    taken = []
+    taken = [collector.takes_chain]
     for number in range(1, 5):
         collector.begin_batch(_none)
         taken.append(collector.takes_chain)
@@ -203,7 +227,7 @@ def test_output_statistics_are_of_their_own_steps_alone() -> None:
         collector.end_batch(lambda number=number: torch.tensor(float(number)), True, None)  # type: ignore[misc]
         taken.append(collector.takes_chain)
 
-    assert taken == [*[False] * 3, True, True, False, *[False] * 3, True, True, False]
+    assert taken == [*[False] * 4, True, True, False, *[False] * 3, True, True, False]
     assert list(collector.drain(wait=True)) == [
         (1, [("finished loss/auto", 1.0)]),
         (2, [("finished output", 1.0)]),
@@ -345,6 +369,7 @@ def test_the_first_rank_says_before_any_step_that_nothing_matches(
 
     assert sum("histogram_regular 'wait' matches" in text for text in caplog.messages) == count
     assert len(caplog.messages) == count
+    assert all(text.endswith("closest parameter names are weight") for text in caplog.messages)
 
 
 def test_what_is_absent_is_said_once_to_who_has_asked_for_it(

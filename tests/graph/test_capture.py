@@ -359,6 +359,21 @@ def test_a_plain_tensor_of_a_module_is_a_parameter() -> None:
     assert sources(graph, graph.nodes[0]) == ["input", "0.prior"]
 
 
+def test_a_buffer_of_a_module_that_is_not_registered_is_a_parameter() -> None:
+    class Shifting(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("offset", torch.zeros(2))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x - self.offset
+
+    shifting = Shifting()
+    graph = capture_example(Calling(lambda x: shifting(x)), torch.ones(2))
+
+    assert sources(graph, graph.nodes[0]) == ["x", "offset"]
+
+
 def test_a_tied_weight_has_its_first_name_also_where_another_module_holds_it() -> None:
     class Encoder(nn.Module):
         """As in T5: its embedding's weight is the network's."""
@@ -445,8 +460,7 @@ def test_wrappers_leave_no_trace_in_names() -> None:
     plain = captured("cnn")
     torch.manual_seed(0)
 
-    compiled = torch.compile(ConvNet(), backend=lambda *_: pytest.fail("it was compiled"))
-    wrapped = capture_example(compiled, torch.randn(2, 3, 8, 8))  # type: ignore[arg-type]
+    wrapped = capture_example(torch.compile(ConvNet(), backend="eager"), torch.randn(2, 3, 8, 8))  # type: ignore[arg-type]
 
     assert [node.full_name for node in wrapped.nodes] == [node.full_name for node in plain.nodes]
 
@@ -569,6 +583,30 @@ def test_a_custom_function_is_connected_through_its_gradient() -> None:
 
     assert [node.op_type for node in graph.nodes] == ["Linear", "detach", "Reversed", "sum"]
     assert sources(graph, graph.nodes[2]) == ["Linear"]
+
+
+def test_a_custom_function_of_a_weight_is_connected_to_it() -> None:
+    class Doubled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+            return torch.from_numpy(x.detach().numpy() * 2)
+
+        @staticmethod
+        def backward(ctx: Any, *gradients: torch.Tensor) -> torch.Tensor:
+            return 2 * gradients[0]
+
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = nn.Parameter(torch.ones(2))
+
+        def forward(self, x: torch.Tensor) -> Any:
+            return x * Doubled.apply(self.weight)  # type: ignore[no-untyped-call]
+
+    graph = capture_example(Net(), torch.ones(3, 2))
+
+    assert sources(graph, node(graph, "Doubled-op")) == ["weight"]
+    assert sources(graph, node(graph, "mul-op")) == ["x", "Doubled"]
 
 
 def test_an_unseen_function_of_torch_has_its_plain_name() -> None:
@@ -717,6 +755,24 @@ def test_an_example_is_read_as_lightning_reads_it() -> None:
     for example in ((1, 2), [1, 2, 3], {"a": 1}):
         capture_example(single, example)
         assert single.got == example
+
+
+@pytest.mark.skipif(not hasattr(torch.compiler, "set_stance"), reason="before torch 2.6")
+def test_nothing_is_compiled_for_an_example() -> None:
+    compilations: list[int] = []
+
+    def count(graph: Any, example: Any) -> Any:
+        compilations.append(1)
+        return graph.forward
+
+    network = nn.Sequential(nn.Linear(2, 3), torch.compile(nn.Tanh(), backend=count))  # type: ignore[arg-type]
+    graph = capture_example(network, torch.ones(1, 2))
+
+    assert [entry.full_name for entry in graph.nodes] == [
+        "0-Linear/Linear-op1",
+        "1-Tanh/Tanh-op2",
+    ]
+    assert compilations == []
 
 
 def test_threads_that_overlap_leave_compiling_as_it_was() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import threading
 from types import ModuleType
 from typing import Any
 
@@ -108,6 +110,50 @@ def test_a_module_that_raises_is_left_and_all_is_as_before() -> None:
     with ModuleCalls.told_to(again):
         Doubled()(torch.ones(2, 4), factor=1)
     assert again.told == _CALLS
+
+
+def test_a_call_is_told_once_where_a_wrapper_has_kept_the_function_of_an_earlier_time() -> None:
+    own, listener = nn.Module.__call__, Listener()
+    try:
+        with ModuleCalls.told_to(Listener()):
+            kept = nn.Module.__call__
+            nn.Module.__call__ = lambda module, *args, **kwargs: kept(module, *args, **kwargs)  # type: ignore[method-assign]
+        with ModuleCalls.told_to(listener):
+            Doubled()(torch.ones(2, 4), factor=2)
+    finally:
+        nn.Module.__call__ = own  # type: ignore[method-assign]
+
+    assert listener.told == _CALLS
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_process_forked_beside_a_thread_that_watches_is_told_its_own_calls() -> None:
+    is_in, is_out = threading.Event(), threading.Event()
+
+    def watch() -> None:
+        with ModuleCalls.told_to(Listener()):
+            is_in.set()
+            is_out.wait(60)
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    is_in.wait(60)
+    child = os.fork()
+    if child == 0:
+        failed = True
+        try:
+            was_clean, listener = _is_clean(), Listener()
+            with ModuleCalls.told_to(listener):
+                Doubled()(torch.ones(2, 4), factor=2)
+            failed = not (was_clean and listener.told == _CALLS and _is_clean())
+        finally:
+            os._exit(failed)
+    status = os.waitpid(child, 0)[1]
+    is_out.set()
+    thread.join()
+
+    assert status == 0
+    assert _is_clean()
 
 
 def test_calls_within_a_scripted_module_are_not_told() -> None:
