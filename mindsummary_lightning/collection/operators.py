@@ -169,7 +169,7 @@ def _stacked(tensors: Sequence[torch.Tensor]) -> torch.Tensor | None:
 
 
 def _representable(value: int) -> int | float | None:
-    """Return an int, or the nearest float if it does not fit 64 bits; ``None`` beyond floats."""
+    """Return an int, or the nearest float beyond 64 bits; ``None`` beyond floats."""
     if -(2**63) <= value < 2**63:
         return value
     if abs(value) <= _LARGEST:

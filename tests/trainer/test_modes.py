@@ -19,7 +19,17 @@ from mindsummary_lightning import (
     SummaryReader,
     TrainLineage,
 )
-from tests.trainer.support import NAMESPACES, Net, files, loader, module_of, points, steps, trainer
+from tests.trainer.support import (
+    NAMESPACES,
+    Net,
+    errors_of,
+    files,
+    loader,
+    module_of,
+    points,
+    steps,
+    trainer,
+)
 
 
 def _callbacks(directory: Path) -> list[object]:
@@ -68,7 +78,7 @@ def test_without_any_logger_the_collector_records_nothing_and_says_it_once(
 
     assert files(tmp_path) == []
     assert sum("records nothing" in record.message for record in caplog.records) == 1
-    assert [record.message for record in caplog.records if record.levelname == "ERROR"] == []
+    assert errors_of(caplog, tmp_path) == []
 
 
 @pytest.mark.slow

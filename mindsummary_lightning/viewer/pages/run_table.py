@@ -147,7 +147,10 @@ def _read_changed(
 
 
 def _note_remarks(runs: LoadedRuns, table: RunTable, rows: dict[str, _Row]) -> None:
-    """Put the users' remarks into the rows, where settings of this name have another column."""
+    """Put the users' remarks into the rows.
+
+    A setting named ``remark`` has another column.
+    """
     noted = remarks_of(runs.base_dir).all()
     texts = {train_id: str(of.get(_REMARK) or "") for train_id, of in noted.items()}
     for train_id in {*texts, *table.remarks} & rows.keys():
