@@ -390,11 +390,11 @@ def test_an_event_that_is_too_large_costs_itself_only(
     large = tensor_value("large", np.ones(100, np.float32))
     good = Summary.Value(tag="loss", simple_value=0.5)
     run, reader = _imported(
-        tmp_path, event(1, good), event(2, large), event(3, large), event(4, good)
+        tmp_path, event(1, good), event(2, large, good), event(3, large), event(4, good)
     )
 
-    assert reader.scalars("loss").steps.tolist() == [1, 4]
-    assert (run.written, run.dropped) == ({"scalar": 2}, {"tensor": 2})
+    assert reader.scalars("loss").steps.tolist() == [1, 2, 4]
+    assert (run.written, run.dropped) == ({"scalar": 3}, {"tensor": 2})
     ((text, number),) = run.problems.items()
     assert re.match(r"an event of \d+ bytes; MindInsight takes at most 300, byte \d+ of ", text)
     assert number == 2

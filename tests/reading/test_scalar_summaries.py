@@ -201,8 +201,9 @@ def test_a_large_file_and_one_of_several_are_read_too(tmp_path: Path) -> None:
         "two": RunScalars,
         "small": RunScalars,
     }
-    assert _scalars(tmp_path / "large").last_step == 9_999
-    two = found[str(tmp_path / "two")]
+    large, two = found[str(tmp_path / "large")], found[str(tmp_path / "two")]
+    assert isinstance(large, RunScalars)
+    assert (large.last_step, large.tags["loss"].last) == (9_999, pytest.approx(1e-4))
     assert isinstance(two, RunScalars)
     assert (two.last_step, _scalars(tmp_path / "small").last_step) == (4, 7)
     assert two.tags["loss"] == TagSummary(0.5, 0.5, 1.0, 3, 1)

@@ -183,6 +183,12 @@ def test_a_model_file_without_a_graph_is_no_graph(tmp_path: Path, content: bytes
     assert Site(tmp_path).get(f"{P}/nodes?train_id=./run") == (400, "5054500C")
 
 
+def test_a_graph_without_nodes_is_no_graph(tmp_path: Path) -> None:
+    write_summary(tmp_path / "run", [record(Event(1.0, 0, Graph(())))])
+
+    assert Site(tmp_path).get(f"{P}/nodes?train_id=./run") == (400, "5054500C")
+
+
 @pytest.mark.slow
 def test_a_node_below_ten_thousand_scopes_is_refused_where_the_answer_would_nest_as_deep(
     tmp_path: Path,

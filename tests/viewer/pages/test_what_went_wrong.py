@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -278,3 +279,15 @@ def test_a_run_that_is_gone_is_answered_with_a_page(tmp_path: Path) -> None:
     assert b'<a href="../../runs">' in refused.value.page
     with pytest.raises(ApiError, match="'train_id' is required"):
         ask(runs, "what-went-wrong")
+
+
+def test_a_run_that_cannot_be_opened_is_answered_with_a_page_that_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_summary(tmp_path / "a", [values_at(1, {"loss": 1.0})])
+    fails = Mock(side_effect=PermissionError(13, "Permission denied", "the file"))
+    monkeypatch.setattr(what_went_wrong, "read_parameter_table", fails)
+
+    with pytest.raises(PageError) as refused:
+        ask(LoadedRuns(str(tmp_path)), "what-went-wrong", train_id="./a")
+    assert b"Permission denied" in refused.value.page
