@@ -137,7 +137,7 @@ def _put_compiled(plugin: str, name: str, value: Any) -> None:
     if tensor is not None:
         torch.ops.mindsummary_lightning.put(_SIDE_EFFECT, plugin, name, tensor.detach())
     else:
-        kind = next((text for text, kind in _KINDS if isinstance(value, kind)), "an object")
+        kind = _kind_of(value)
         torch.ops.mindsummary_lightning.put_unreadable(_SIDE_EFFECT, plugin, name, kind)
 
 
@@ -166,6 +166,13 @@ def _stacked(tensors: Sequence[torch.Tensor]) -> torch.Tensor | None:
     if is_even:
         return torch.stack([part.detach() for part in tensors])
     return None
+
+
+def _kind_of(value: Any) -> str:
+    for text, kind in _KINDS:  # not with `next`, which PyTorch 2.5 does not compile
+        if isinstance(value, kind):
+            return text
+    return "an object"
 
 
 def _representable(value: int) -> int | float | None:
