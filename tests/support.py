@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
+import threading
 import tracemalloc
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
 from mindsummary_lightning.fileformat.file_names import is_lineage_name, is_summary_name, read_order
 from mindsummary_lightning.fileformat.framing import frame
@@ -20,6 +22,8 @@ from mindsummary_lightning.fileio.scan import RecordScanner
 from mindsummary_lightning.values import Event, LineageEvent, SummaryValue
 
 _OURS = f"{os.sep}mindsummary_lightning{os.sep}"
+_RANKS_LIMIT_S = 60
+_T = TypeVar("_T")
 
 
 class Clock:
@@ -30,6 +34,35 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
+
+
+class Terminal(io.StringIO):
+    """A stream on a terminal, whose text can be read."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def of_two_threads(function: Callable[[int], _T]) -> list[_T]:
+    """What a function returns for rank 0 and rank 1, in threads named ``rank 0`` and ``rank 1``."""
+    results: dict[int, _T] = {}
+    errors: list[BaseException] = []
+
+    def as_rank(rank: int) -> None:
+        try:
+            results[rank] = function(rank)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [
+        threading.Thread(target=as_rank, args=(rank,), name=f"rank {rank}") for rank in range(2)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(_RANKS_LIMIT_S)
+    assert errors == []
+    return [results[rank] for rank in range(2)]
 
 
 def summary_paths(directory: str | Path) -> list[Path]:

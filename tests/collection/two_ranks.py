@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -11,28 +10,21 @@ import torch
 import torch.distributed as dist
 from torch.distributed.tensor import Shard
 
+from tests.support import of_two_threads
+
 _T = TypeVar("_T")
 _LIMIT_S = 60
 
 
 def of_two_ranks(function: Callable[[int, Any], _T]) -> list[_T]:
     """What a function returns on each rank, which it is given with the group of both."""
-    store, results, errors = dist.HashStore(), {}, []
+    store = dist.HashStore()
 
-    def as_rank(rank: int) -> None:
-        try:
-            group = dist.ProcessGroupGloo(store, rank, 2, timedelta(seconds=_LIMIT_S))
-            results[rank] = function(rank, group)
-        except BaseException as error:
-            errors.append(error)
+    def as_rank(rank: int) -> _T:
+        group = dist.ProcessGroupGloo(store, rank, 2, timedelta(seconds=_LIMIT_S))
+        return function(rank, group)
 
-    threads = [threading.Thread(target=as_rank, args=(rank,)) for rank in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(_LIMIT_S)
-    assert errors == []
-    return [results[rank] for rank in range(2)]
+    return of_two_threads(as_rank)
 
 
 def part_of(whole: torch.Tensor, rank: int, group: Any, first: int | None = None) -> Any:

@@ -256,16 +256,21 @@ def test_a_copy_under_another_inode_goes_on_as_the_file(path: Path, file: Record
     assert path.read_bytes() == framed(b"format", b"one", b"two")
 
 
-def test_what_stands_behind_a_record_that_failed_is_cut_off_through_the_new_handle(
-    path: Path, file: RecordFile
-) -> None:
-    file.append(frame([b"first"]))
+def tear(file: RecordFile) -> None:
+    """Fail to append a record, of which the first four bytes stay in the file."""
     with (
         mock.patch.object(append.os, "ftruncate", side_effect=OSError(errno.EIO, "dead")),
         FaultyWrites(room=4, error=errno.EIO, at_most=4),
         pytest.raises(OSError),
     ):
         file.append(frame([b"second"]))
+
+
+def test_what_stands_behind_a_record_that_failed_is_cut_off_through_the_new_handle(
+    path: Path, file: RecordFile
+) -> None:
+    file.append(frame([b"first"]))
+    tear(file)
     assert path.read_bytes() != framed(b"first")
     assert file.reopen()
     file.append(frame([b"third"]))
@@ -290,12 +295,7 @@ def test_a_tear_of_which_a_part_is_lost_is_cut_off_and_no_record_before_it(
     path: Path, file: RecordFile
 ) -> None:
     file.append(frame([b"first"]))
-    with (
-        mock.patch.object(append.os, "ftruncate", side_effect=OSError(errno.EIO, "dead")),
-        FaultyWrites(room=4, error=errno.EIO, at_most=4),
-        pytest.raises(OSError),
-    ):
-        file.append(frame([b"second"]))
+    tear(file)
     os.truncate(path, file.size + 2)
     assert file.reopen()
     file.append(frame([b"third"]))

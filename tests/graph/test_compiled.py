@@ -22,7 +22,7 @@ from torch.nn import functional as F
 from mindsummary_lightning import SummaryReader
 from mindsummary_lightning.values import Graph
 from tests.graph.reader_rules import broken_rules, edges, sources
-from tests.graph.training import Trace, train
+from tests.graph.training import RESULT_IS_UNSEEN, Trace, keeps_result, train
 from tests.graph.zoo import Base, Training
 
 pytestmark = pytest.mark.slow
@@ -166,10 +166,7 @@ def test_a_compiled_child_is_a_node_of_its_class(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-_KEEPS_RESULT = "result" in compiled(smooth_loss).__code__.co_varnames
-needs_result = pytest.mark.skipif(
-    not _KEEPS_RESULT, reason="this torch returns a compiled function's result unseen"
-)
+needs_result = pytest.mark.skipif(not keeps_result(compiled(smooth_loss)), reason=RESULT_IS_UNSEEN)
 
 
 @needs_result

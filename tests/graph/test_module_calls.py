@@ -14,6 +14,7 @@ from torch import nn
 
 from mindsummary_lightning.errors import GraphCaptureError
 from mindsummary_lightning.graph.module_calls import ModuleCalls, Watcher
+from tests.graph.training import skip_where_result_is_unseen
 
 Told = list[tuple[Any, ...]]
 
@@ -196,8 +197,7 @@ def test_compiled_regions_are_told_whole_and_are_compiled_once() -> None:
                 layer(halved(x))
             fails(x)
 
-    if "result" not in halved.__code__.co_varnames:
-        pytest.skip("this torch returns a compiled function's result unseen")
+    skip_where_result_is_unseen(halved)
     with pytest.raises(ValueError, match="of the user"):
         told()
     layer(halved(x))

@@ -24,7 +24,7 @@ from mindsummary_lightning.collection import operator_buffer
 from mindsummary_lightning.graph import module_calls, observation, step_observer
 from mindsummary_lightning.graph.step_observer import StepObserver
 from tests.graph.reader_rules import sources
-from tests.graph.training import train
+from tests.graph.training import skip_where_result_is_unseen, train
 from tests.graph.zoo import ZOO
 
 
@@ -275,8 +275,7 @@ def test_a_compiled_function_is_a_node_with_its_sources() -> None:
         def training_step(self, batch: torch.Tensor, batch_idx: int) -> torch.Tensor:
             return halved(self.layer(batch)).mean()
 
-    if "result" not in halved.__code__.co_varnames:
-        pytest.skip("this torch returns a compiled function's result unseen")
+    skip_where_result_is_unseen(halved)
     graph = observed(Halving()).graph
 
     assert graph is not None

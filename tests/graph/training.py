@@ -12,12 +12,26 @@ from typing import Any
 
 import lightning as L
 import numpy as np
+import pytest
 import torch
 from torch import Tensor
 from torch.utils.data import DataLoader
 
 from mindsummary_lightning import SummaryCollector
 from tests.graph.zoo import Training
+
+RESULT_IS_UNSEEN = "this torch returns a compiled function's result unseen"
+
+
+def keeps_result(compiled: Any) -> bool:
+    """Whether torch holds a compiled function's result in a variable, where it can be observed."""
+    return "result" in compiled.__code__.co_varnames
+
+
+def skip_where_result_is_unseen(compiled: Any) -> None:
+    """Skip a test with a torch that does not hold the result of a compiled function."""
+    if not keeps_result(compiled):
+        pytest.skip(RESULT_IS_UNSEEN)
 
 
 @dataclass

@@ -34,15 +34,19 @@ def test_only_weights_and_biases_move() -> None:
     ]
 
 
-def test_principal_directions_are_those_of_a_full_svd() -> None:
-    states = checkpoints()
-    matrix = np.stack([flat(s) - flat(states[-1]) for s in states[:-1]])
+def check_principal_directions(states: list[dict[str, torch.Tensor]]) -> None:
+    """Compare the directions with those of a full SVD, up to their signs."""
+    matrix = np.stack([flat(state) - flat(states[-1]) for state in states[:-1]])
     matrix -= matrix.mean(1, keepdims=True)
     _, _, expected = np.linalg.svd(matrix, full_matrices=False)
     for found, right in zip(d.pca_directions(states, list(states[0])), expected, strict=False):
         vector = flat(found)
         np.testing.assert_allclose(vector * np.sign(vector @ right), right, atol=1e-6)
         assert vector[np.abs(vector).argmax()] > 0
+
+
+def test_principal_directions_are_those_of_a_full_svd() -> None:
+    check_principal_directions(checkpoints())
 
 
 def long_tensors(count: int, size: int) -> list[dict[str, torch.Tensor]]:
@@ -54,14 +58,7 @@ def long_tensors(count: int, size: int) -> list[dict[str, torch.Tensor]]:
 @pytest.mark.parametrize("size", [2**14 - 1, 2**14, 2**14 + 15, 2**14 + 16, 2**15 + 3])
 def test_tensors_that_are_read_in_pieces_have_the_directions_of_the_whole(size: int) -> None:
     states = long_tensors(4, size)
-    matrix = np.stack([flat(state) - flat(states[-1]) for state in states[:-1]])
-    matrix -= matrix.mean(1, keepdims=True)
-    _, _, expected = np.linalg.svd(matrix, full_matrices=False)
-
-    for found, right in zip(d.pca_directions(states, list(states[0])), expected, strict=False):
-        vector = flat(found)
-        np.testing.assert_allclose(vector * np.sign(vector @ right), right, atol=1e-6)
-        assert vector[np.abs(vector).argmax()] > 0
+    check_principal_directions(states)
 
     generator = torch.Generator().manual_seed(5)
     drawn = []

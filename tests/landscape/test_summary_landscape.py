@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import io
 import os
 import sys
 from collections.abc import Callable
@@ -25,6 +24,7 @@ from mindsummary_lightning.reading.summary_reader import SummaryReader
 from mindsummary_lightning.values import LossLandscape
 from mindsummary_lightning.values.landscape_settings import LandscapeSettings
 from tests.landscape import nets
+from tests.support import Terminal
 
 TAGS = ["landscape_[1, 6]", "landscape_[6]"]
 
@@ -144,13 +144,6 @@ def small_run(tmp_path: Path, net: nn.Module) -> Path:
     settings = LandscapeSettings(3, num_samples=32, train=False, intervals=((1, 2, 3),))
     nets.train(net, str(tmp_path), 4, settings)
     return tmp_path
-
-
-class Terminal(io.StringIO):
-    """Standard error on a terminal."""
-
-    def isatty(self) -> bool:
-        return True
 
 
 @pytest.mark.parametrize("is_lightning", [False, True])

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import os
 import sys
 import threading
@@ -28,6 +27,7 @@ from mindsummary_lightning.landscape.mean_loss import MeanLoss
 from mindsummary_lightning.landscape.workers import compute_rows, launch, make_fabric
 from tests.landscape import nets
 from tests.landscape.plain_loop import CPU, plane_of
+from tests.support import Terminal, of_two_threads
 
 NAMES = ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_")
 
@@ -78,13 +78,6 @@ def test_a_log_gets_at_most_a_line_for_every_tenth(
     assert len(lines) == 10
     assert lines[0].startswith("loss landscape: 10 of 100 rows in ")
     assert lines[0].endswith("s, landscape_[3], loss 1 to 2")
-
-
-class Terminal(io.StringIO):
-    """Standard error on a terminal."""
-
-    def isatty(self) -> bool:
-        return True
 
 
 def test_a_terminal_gets_a_bar_of_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,7 +213,7 @@ class GroupStore(dist.Store):
         return self._store.add(key, number)
 
     def get(self, key: str) -> bytes:
-        time.sleep(0.002 if threading.current_thread().name == "second" else 0)
+        time.sleep(0.002 if threading.current_thread().name == "rank 1" else 0)
         assert self._left == []
         return self._store.get(key)
 
@@ -254,28 +247,14 @@ def test_two_processes_share_the_rows_and_each_returns_them_all(
     for job, row in set(every) - set(stored):
         os.remove(tmp_path / ("first", "second")[job] / f"{row:04d}.row")
 
-    barrier, results, errors = threading.Barrier(2, timeout=5), {}, []
+    barrier = threading.Barrier(2, timeout=5)
     # the second reads what is stored when the first could have stored more
     stores = [landscapes.stores(), landscapes.stores(0.03)]
 
-    def as_rank(rank: int) -> None:
-        try:
-            fabric = Rank(rank, 2, barrier.wait)
-            results[rank] = landscapes.computed(fabric, stores[rank])
-        except BaseException as error:
-            errors.append(error)
+    def as_rank(rank: int) -> list[list[list[float]]]:
+        return landscapes.computed(Rank(rank, 2, barrier.wait), stores[rank])
 
-    threads = [
-        threading.Thread(target=as_rank, args=(rank,), name=name)
-        for rank, name in enumerate(("first", "second"))
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-    assert errors == []
-    assert results == {0: expected, 1: expected}
+    assert of_two_threads(as_rank) == [expected, expected]
     written = [(job, row) for of_rank in stores for job in (0, 1) for row in of_rank[job].written]
     assert sorted(written) == [row for row in every if row not in stored]
     assert len(who_left) == 2

@@ -80,6 +80,14 @@ class Net(L.LightningModule):
         return torch.optim.SGD(self.parameters(), lr=self.learning_rate)
 
 
+class Saving(Net):
+    """A net with a hyper-parameter."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.save_hyperparameters()
+
+
 class OtherNet(_LAST_NAMESPACE.LightningModule):  # type: ignore[misc]
     """The same for the other namespace."""
 

@@ -24,7 +24,7 @@ from mindsummary_lightning import (
     tensor_summary,
 )
 from mindsummary_lightning.reading.run_tree import find_run_directories
-from tests.trainer.support import Net, files, loader, points, run_script, steps, trainer
+from tests.trainer.support import Net, Saving, files, loader, points, run_script, steps, trainer
 
 
 def _fit(logger: Any, batches: int, callbacks: list[Any] | None = None, **options: Any) -> Any:
@@ -80,18 +80,14 @@ def test_the_checkpoints_of_a_second_fit_are_in_its_own_run(tmp_path: Path, call
 def test_a_second_fit_has_its_own_graph_lineage_and_hyper_parameters(
     tmp_path: Path, with_collector: bool
 ) -> None:
-    class Saving(Net):
-        def __init__(self, width: int) -> None:
-            super().__init__()
-            self.save_hyperparameters()
-
+    class Logging(Saving):
         def on_train_start(self) -> None:
             logger.log_metrics({"mine": 1.0})
 
     logger = MindInsightLogger(tmp_path, name="")
     for width in (3, 4):
         callbacks = [SummaryCollector()] if with_collector else []
-        trainer(logger=logger, callbacks=callbacks).fit(Saving(width), loader(3))
+        trainer(logger=logger, callbacks=callbacks).fit(Logging(width), loader(3))
 
     for version, width in (("version_0", 3), ("version_1", 4)):
         reader = SummaryReader(tmp_path / version)
@@ -428,11 +424,6 @@ def test_an_evaluation_by_new_objects_adds_no_file_to_the_fits(tmp_path: Path, f
 def test_hyper_parameters_of_a_module_that_is_tested_in_a_fits_run_are_not_the_fits(
     tmp_path: Path,
 ) -> None:
-    class Saving(Net):
-        def __init__(self, width: int) -> None:
-            super().__init__()
-            self.save_hyperparameters()
-
     logger = MindInsightLogger(tmp_path, name="")
     trainer(logger=logger, limit_train_batches=2).fit(Saving(3), loader())
     trainer(logger=logger).test(Saving(5), loader(1), verbose=False)

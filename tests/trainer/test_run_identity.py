@@ -25,7 +25,17 @@ from mindsummary_lightning import (
     filter_summary_lineage,
 )
 from mindsummary_lightning.trainer.trainer_frames import resume_path
-from tests.trainer.support import NAMESPACES, Net, files, loader, module_of, points, steps, trainer
+from tests.trainer.support import (
+    NAMESPACES,
+    Net,
+    Saving,
+    files,
+    loader,
+    module_of,
+    points,
+    steps,
+    trainer,
+)
 
 _KINDS = ("collector", "pair", "logger")
 _QUICK_IF_PAIR = [
@@ -308,11 +318,6 @@ def test_a_lightning_that_does_not_show_it_is_said(
 def test_custom_lineage_of_a_collector_wins_over_hyper_parameters_of_a_logger_in_the_same_directory(
     tmp_path: Path,
 ) -> None:
-    class Saving(Net):
-        def __init__(self, width: int) -> None:
-            super().__init__()
-            self.save_hyperparameters()
-
     logger = MindInsightLogger(tmp_path, name="", version="run")
     collector = SummaryCollector(tmp_path / "run", custom_lineage_data={"width": "wide"})
     trainer(logger=logger, callbacks=[collector], limit_train_batches=2).fit(Saving(3), loader())

@@ -13,6 +13,7 @@ import os
 import re
 import shutil
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -610,11 +611,18 @@ def test_the_page_names_nothing_outside_of_it_and_has_no_inline_code() -> None:
         assert f'<link rel="preload" href="{asked}"' in page
 
 
-def test_what_users_noted_about_a_run_is_shown_and_searched(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def own_remarks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Keep what users note in a directory of the test."""
     monkeypatch.setattr(remarks, "state_directory", lambda: str(tmp_path / "state"))
     remarks.remarks_of.cache_clear()
+    yield
+    remarks.remarks_of.cache_clear()
+
+
+def test_what_users_noted_about_a_run_is_shown_and_searched(
+    tmp_path: Path, own_remarks: None
+) -> None:
     runs = _two_runs(tmp_path / "runs")
     body = json.dumps({"query": "keep", "sort": ""}).encode()
     assert ask(runs, "run-table/search", body=body)["train_ids"] == []
@@ -632,14 +640,11 @@ def test_what_users_noted_about_a_run_is_shown_and_searched(
     assert sorted(map(str, ask(runs, "run-table")["columns"]["remark"])) == ["None", "Or not"]
     remarks.remarks_of(runs.base_dir).update("./a", {"remark": ""})
     assert "remark" not in ask(runs, "run-table")["columns"]
-    remarks.remarks_of.cache_clear()
 
 
 def test_each_of_many_remarks_is_shown_as_soon_as_it_changes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, own_remarks: None
 ) -> None:
-    monkeypatch.setattr(remarks, "state_directory", lambda: str(tmp_path / "state"))
-    remarks.remarks_of.cache_clear()
     for name in "abcdef":
         write_summary(tmp_path / "runs" / name, [])
     runs = LoadedRuns(str(tmp_path / "runs"))
@@ -652,14 +657,11 @@ def test_each_of_many_remarks_is_shown_as_soon_as_it_changes(
         answer = ask(runs, "run-table")
         shown = dict(zip(answer["train_ids"], answer["columns"]["remark"], strict=True))
         assert shown == expected
-    remarks.remarks_of.cache_clear()
 
 
 def test_a_setting_named_remark_is_a_column_beside_what_users_noted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, own_remarks: None
 ) -> None:
-    monkeypatch.setattr(remarks, "state_directory", lambda: str(tmp_path / "state"))
-    remarks.remarks_of.cache_clear()
     write_lineage(
         tmp_path / "runs" / "a", [TrainInfo(), UserDefinedInfo({"remark": "of the script"})]
     )
@@ -671,7 +673,6 @@ def test_a_setting_named_remark_is_a_column_beside_what_users_noted(
         "user_defined/remark": ["of the script"],
         "remark": ["of the user"],
     }
-    remarks.remarks_of.cache_clear()
 
 
 def test_a_run_says_whether_it_has_statistics(tmp_path: Path) -> None:
